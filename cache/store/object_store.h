@@ -1,0 +1,165 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cache/base/clock.h"
+#include "cache/base/fd.h"
+#include "cache/base/ids.h"
+#include "cache/base/metrics.h"
+#include "cache/base/result.h"
+#include "cache/base/units.h"
+
+namespace stoker {
+
+class ObjectStore;
+struct ObjectState;  // private to the store
+
+struct ObjectStoreOptions {
+  std::string dir;                  // the cache directory; made with mode 0700 when missing
+  uint64_t limit_bytes = 0;         // allocated blocks of all objects stay at or under this
+  uint64_t min_free_bytes = 0;      // of the disk (f_bavail); caching stops before it gets less
+  uint64_t part_length = 4 * kMiB;  // for new objects; each object keeps the one it was made with
+  double low_watermark = 0.95;      // of limit_bytes: eviction, once started, goes down to this
+  size_t max_open_files = 1024;     // descriptors kept for objects that nobody is using at the moment
+};
+
+/// A pin on one object: while any ObjectRef to it lives, the object is not evicted. Copy it to pin twice. Any
+/// thread. The store must outlive its refs. An empty ref is false; nothing else may be called on it.
+class ObjectRef {
+ public:
+  ObjectRef() = default;
+  ObjectRef(const ObjectRef& other);
+  ObjectRef(ObjectRef&& other) noexcept = default;
+  ObjectRef& operator=(ObjectRef other) noexcept;
+  ~ObjectRef();
+  explicit operator bool() const { return state_ != nullptr; }
+
+  const ObjectId& id() const;
+  uint64_t size() const;
+  uint64_t part_length() const;
+  /// 0 for an empty file.
+  uint32_t part_count() const;
+  /// Bytes of one part, cut at the end of the file.
+  ByteRange PartRange(PartIndex part) const;
+  PartIndex PartAt(uint64_t offset) const;
+
+  /// Lock-free, and never goes back to false while this ref lives unless the part was dropped as damaged.
+  bool IsResident(PartIndex part) const;
+  /// All parts that the range (cut at the end of the file) touches.
+  bool IsResident(ByteRange range) const;
+  /// Every part is resident: the file may be read by the kernel itself. True for an empty file.
+  bool complete() const;
+  uint64_t resident_bytes() const;
+
+  /// The sparse file, open for reading and writing; bytes at the UFS's offsets, holes where nothing is
+  /// resident. Opened when needed and kept while somebody holds the pointer. Works after the object was
+  /// invalidated (the name is gone, the bytes are not). kIo: the cache disk failed. May wait on the cache
+  /// disk.
+  Result<std::shared_ptr<const Fd>> File() const;
+
+ private:
+  friend class ObjectStore;
+  ObjectRef(ObjectStore* store, std::shared_ptr<ObjectState> state);
+  ObjectStore* store_ = nullptr;
+  std::shared_ptr<ObjectState> state_;
+};
+
+/// Room promised to a part that is about to be written; given back when destroyed unless committed.
+/// Move-only.
+class SpaceReservation {
+ public:
+  SpaceReservation() = default;
+  ~SpaceReservation();
+  SpaceReservation(SpaceReservation&& other) noexcept;
+  SpaceReservation& operator=(SpaceReservation&& other) noexcept;
+
+ private:
+  friend class ObjectStore;
+  SpaceReservation(ObjectStore* store, uint64_t bytes) : store_(store), bytes_(bytes) {}
+  ObjectStore* store_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+/// Told after the fact, from whatever thread did it, with no lock held. Must be quick and must not call the
+/// store.
+class StoreListener {
+ public:
+  virtual ~StoreListener() = default;
+  virtual void OnComplete(const ObjectId& id) = 0;
+  /// Evicted or invalidated: the name is gone. Refs and kernel users of the file keep their bytes.
+  virtual void OnGone(const ObjectId& id) = 0;
+};
+
+struct StoreUsage {
+  uint64_t used_bytes = 0;
+  uint64_t reserved_bytes = 0;
+  uint64_t limit_bytes = 0;
+  uint64_t objects = 0;
+  uint64_t complete_objects = 0;
+};
+
+/// Objects are spared by eviction while their protect group is active (a warm job does not throw out what it
+/// has just brought in). 0 = no group.
+using ProtectGroup = uint64_t;
+
+/// What is resident, where, and for how long; never asks where bytes come from. One cache directory, owned by
+/// this process alone (lock file). Layout and commit order: docs/on_disk_format.md. Any thread, unless said
+/// otherwise; calls may wait on the cache disk or RocksDB, never on the UFS. No lock is held meanwhile.
+class ObjectStore {
+ public:
+  /// Takes the lock, opens or makes the directory, and trusts or marks for verification what an earlier run
+  /// left. kBusy: another process holds it (its pid is in the message). kUnsupported: a format newer than
+  /// ours. kPermissionDenied / kIo: the directory cannot be used; the message says why and what to do.
+  static Result<std::unique_ptr<ObjectStore>> Open(const ObjectStoreOptions& options, Metrics& metrics,
+                                                   Clock& clock);
+  virtual ~ObjectStore() = default;
+
+  /// At most one, set before the first Acquire; must outlive the store's last call.
+  virtual void SetListener(StoreListener* listener) = 0;
+
+  /// The object for this version, made (with nothing resident, and no file yet) when it does not exist.
+  /// Counts as a use. `name_hint` (the UFS path) is kept for people and for later tools, it identifies
+  /// nothing.
+  virtual Result<ObjectRef> Acquire(const FileVersion& version, const std::string& name_hint,
+                                    ProtectGroup group = 0) = 0;
+  /// The object if something of it is resident, else kNotFound. Counts as a use.
+  virtual Result<ObjectRef> Find(const FileVersion& version) = 0;
+
+  /// Makes room for `bytes` more, evicting as needed. kNoSpace when neither eviction nor the disk gives it:
+  /// the caller serves the bytes without storing them.
+  virtual Result<SpaceReservation> Reserve(const ObjectRef& object, uint64_t bytes) = 0;
+  /// Declares a part resident. REQUIRES: all its bytes are in File() (a part that is all zeros may be left a
+  /// hole). `checksum` is Checksum64 of the part's bytes. A part that is resident already is left as it is
+  /// (ok). After kNoSpace or kIo the part is not resident.
+  virtual Status Commit(const ObjectRef& object, PartIndex part, uint64_t checksum,
+                        SpaceReservation reservation) = 0;
+  /// Reads a resident part and compares it with its checksum; on a difference drops it and returns
+  /// kCorruption.
+  virtual Status Verify(const ObjectRef& object, PartIndex part) = 0;
+  /// Forgets one part whose bytes cannot be trusted. A complete object becomes incomplete: it is invalidated
+  /// as a whole when kernel users may be reading it (the ref then belongs to a nameless snapshot).
+  virtual void DropDamaged(const ObjectRef& object, PartIndex part) = 0;
+  /// Forgets the object because its content is no longer what the UFS has. Holders keep their snapshot.
+  virtual void Invalidate(const ObjectId& id) = 0;
+
+  virtual ProtectGroup BeginProtect() = 0;
+  virtual void EndProtect(ProtectGroup group) = 0;
+
+  virtual StoreUsage Usage() const = 0;
+  /// Waits until what is complete is durable (fdatasync and index), at most `timeout`. The destructor marks a
+  /// clean shutdown in any case.
+  virtual Status Flush(std::chrono::nanoseconds timeout) = 0;
+
+ private:
+  friend class ObjectRef;
+  friend class SpaceReservation;
+  virtual void Unpin(ObjectState& state) = 0;
+  virtual void Pin(ObjectState& state) = 0;
+  virtual Result<std::shared_ptr<const Fd>> OpenFile(ObjectState& state) = 0;
+  virtual void Unreserve(uint64_t bytes) = 0;
+};
+
+}  // namespace stoker
