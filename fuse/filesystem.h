@@ -30,6 +30,15 @@ struct FilesystemOptions {
 using NodeId = uint64_t;  // what the kernel calls nodeid; 1 is the root
 using HandleId = uint64_t;
 
-class Filesystem;  // grows below
+/// POSIX meaning without FUSE: paths, versions, nodeids, handles. Tests drive it directly; fuse_ops translates requests
+/// into calls of it. The UFS, store and engine must outlive it.
+class Filesystem {
+ public:
+  Filesystem(const FilesystemOptions& options, Ufs& ufs, ObjectStore& store, FetchEngine& engine, Metrics& metrics,
+             Clock& clock);
+  ~Filesystem();
+  /// Answers everything that waits with kCancelled and refuses what comes after. Idempotent, bounded.
+  void Shutdown();
+};
 
 }  // namespace stoker

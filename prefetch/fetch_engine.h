@@ -10,6 +10,7 @@
 
 #include "cache/base/clock.h"
 #include "cache/base/metrics.h"
+#include "cache/base/mutex.h"
 #include "cache/base/result.h"
 #include "cache/base/units.h"
 #include "cache/io/io_queue.h"
