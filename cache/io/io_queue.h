@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,8 @@ class IoQueue {
     int64_t result = 0;
   };
 
+  /// Drops what Wait() never submitted, asks the rest to end and waits for it: afterwards nothing touches the
+  /// buffers. Unbounded on storage that answers nothing.
   virtual ~IoQueue() = default;
   /// Operations that may be under way at once; QueueRead/QueueWrite beyond it return false.
   virtual unsigned depth() const = 0;
@@ -41,10 +44,11 @@ enum class IoMode { kAuto, kIoUring, kPread };
 
 /// One queue for the calling thread. kAuto: io_uring, or pread where the kernel refuses it (sysctl
 /// kernel.io_uring_disabled, seccomp, old kernel); kIoUring: kUnsupported with the reason instead of falling
-/// back.
+/// back. kInvalidArgument: `depth` is not in 1 to 4096.
 Result<std::unique_ptr<IoQueue>> MakeIoQueue(IoMode mode, unsigned depth);
 
-/// Empty when this process may use io_uring, else why not (probed once, then remembered).
+/// Empty when this process may use io_uring, else why not (probed once, then remembered). The environment
+/// variable STOKER_DISABLE_IO_URING=1 makes the process behave as if the kernel refused it.
 std::string IoUringUnavailableReason();
 
 }  // namespace stoker
