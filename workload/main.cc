@@ -1,0 +1,41 @@
+// stoker-bench: a training job's storage side, judged from outside. Signals and exit status; the rest is in
+// commands.h.
+
+#include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "workload/cli.h"
+#include "workload/commands.h"
+
+namespace {
+
+/// SIGINT and SIGTERM are taken by one thread: the first asks the work to end, a second ends the process.
+void WatchSignals(stoker::CancelToken cancel) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);  // before any other thread exists, so that all inherit it
+  std::thread([set, cancel]() mutable {
+    int signal = 0;
+    if (sigwait(&set, &signal) != 0) return;
+    std::fputs("stoker-bench: stopping; once more to leave at once\n", stderr);
+    cancel.Cancel();
+    if (sigwait(&set, &signal) == 0) ::_exit(stoker::bench::kExitInterrupted);
+  }).detach();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const stoker::Result<stoker::bench::Command> command = stoker::bench::ParseCommandLine(argc, argv);
+  if (!command.ok()) {
+    std::fprintf(stderr, "stoker-bench: %s\n", command.status().message().c_str());
+    return stoker::bench::kExitUsage;
+  }
+  const stoker::CancelToken cancel;
+  WatchSignals(cancel);
+  return stoker::bench::RunCommand(*command, cancel);
+}
