@@ -1,9 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cache/base/clock.h"
 #include "cache/base/fd.h"
@@ -14,16 +15,18 @@
 
 namespace stoker {
 
-class ObjectStore;
+class StoreCore;     // private to the store
 struct ObjectState;  // private to the store
 
 struct ObjectStoreOptions {
-  std::string dir;                  // the cache directory; made with mode 0700 when missing
-  uint64_t limit_bytes = 0;         // allocated blocks of all objects stay at or under this
-  uint64_t min_free_bytes = 0;      // of the disk (f_bavail); caching stops before it gets less
-  uint64_t part_length = 4 * kMiB;  // for new objects; each object keeps the one it was made with
-  double low_watermark = 0.95;      // of limit_bytes: eviction, once started, goes down to this
-  size_t max_open_files = 1024;     // descriptors kept for objects that nobody is using at the moment
+  std::string dir;  // the cache directory; made with mode 0700 when missing
+  uint64_t limit_bytes =
+      0;  // allocated blocks of all objects stay at or under this; at least a part and a page
+  uint64_t min_free_bytes = 0;  // of the disk (f_bavail); caching stops before it gets less
+  /// For new objects; each object keeps the one it was made with. A multiple of 4 KiB, at most 1 GiB.
+  uint64_t part_length = 4 * kMiB;
+  double low_watermark = 0.95;   // of limit_bytes: eviction, once started, goes down to this
+  size_t max_open_files = 1024;  // descriptors kept for objects that nobody is using at the moment
 };
 
 /// A pin on one object: while any ObjectRef to it lives, the object is not evicted. Copy it to pin twice. Any
@@ -31,10 +34,6 @@ struct ObjectStoreOptions {
 class ObjectRef {
  public:
   ObjectRef() = default;
-  ObjectRef(const ObjectRef& other);
-  ObjectRef(ObjectRef&& other) noexcept = default;
-  ObjectRef& operator=(ObjectRef other) noexcept;
-  ~ObjectRef();
   explicit operator bool() const { return state_ != nullptr; }
 
   const ObjectId& id() const;
@@ -56,19 +55,20 @@ class ObjectRef {
 
   /// The sparse file, open for reading and writing; bytes at the UFS's offsets, holes where nothing is
   /// resident. Opened when needed and kept while somebody holds the pointer. Works after the object was
-  /// invalidated (the name is gone, the bytes are not). kIo: the cache disk failed. May wait on the cache
-  /// disk.
+  /// invalidated (the name is gone, the bytes are not). kIo: the cache disk failed. kCorruption: somebody
+  /// removed, cut or replaced the file; the object is dropped, nothing of this ref is resident any more and
+  /// nothing can be stored through it (acquire anew). May wait on the cache disk.
   Result<std::shared_ptr<const Fd>> File() const;
 
  private:
-  friend class ObjectStore;
-  ObjectRef(ObjectStore* store, std::shared_ptr<ObjectState> state);
-  ObjectStore* store_ = nullptr;
-  std::shared_ptr<ObjectState> state_;
+  friend class StoreCore;
+  friend class SpaceReservation;
+  explicit ObjectRef(std::shared_ptr<ObjectState> state) : state_(std::move(state)) {}
+  std::shared_ptr<ObjectState> state_;  // shared: its last owner's going is what unpins the object
 };
 
-/// Room promised to a part that is about to be written; given back when destroyed unless committed.
-/// Move-only.
+/// Room promised to a part that is about to be written; given back when destroyed unless committed. Pins its
+/// object. Move-only.
 class SpaceReservation {
  public:
   SpaceReservation() = default;
@@ -77,9 +77,10 @@ class SpaceReservation {
   SpaceReservation& operator=(SpaceReservation&& other) noexcept;
 
  private:
-  friend class ObjectStore;
-  SpaceReservation(ObjectStore* store, uint64_t bytes) : store_(store), bytes_(bytes) {}
-  ObjectStore* store_ = nullptr;
+  friend class StoreCore;
+  SpaceReservation(std::shared_ptr<ObjectState> state, uint64_t bytes)
+      : state_(std::move(state)), bytes_(bytes) {}
+  std::shared_ptr<ObjectState> state_;
   uint64_t bytes_ = 0;
 };
 
@@ -112,9 +113,12 @@ class ObjectStore {
  public:
   /// Takes the lock, opens or makes the directory, and trusts or marks for verification what an earlier run
   /// left. kBusy: another process holds it (its pid is in the message). kUnsupported: a format newer than
-  /// ours. kPermissionDenied / kIo: the directory cannot be used; the message says why and what to do.
+  /// ours. kPermissionDenied / kIo / kCorruption: the directory cannot be used; the message says why and what
+  /// to do. kInvalidArgument: an option is impossible, or the directory holds something else.
   static Result<std::unique_ptr<ObjectStore>> Open(const ObjectStoreOptions& options, Metrics& metrics,
                                                    Clock& clock);
+  /// Seals what is complete, then marks a clean shutdown if all that was written could be made durable within
+  /// ten seconds. REQUIRES: no refs, no reservations, no call under way.
   virtual ~ObjectStore() = default;
 
   /// At most one, set before the first Acquire; must outlive the store's last call.
@@ -122,22 +126,26 @@ class ObjectStore {
 
   /// The object for this version, made (with nothing resident, and no file yet) when it does not exist.
   /// Counts as a use. `name_hint` (the UFS path) is kept for people and for later tools, it identifies
-  /// nothing.
+  /// nothing. What a machine crash left in doubt is compared with its checksums here. kUnsupported: a file of
+  /// more than 2^26 parts, or a version token above 64 KiB; it cannot be cached.
   virtual Result<ObjectRef> Acquire(const FileVersion& version, const std::string& name_hint,
                                     ProtectGroup group = 0) = 0;
   /// The object if something of it is resident, else kNotFound. Counts as a use.
   virtual Result<ObjectRef> Find(const FileVersion& version) = 0;
 
   /// Makes room for `bytes` more, evicting as needed. kNoSpace when neither eviction nor the disk gives it:
-  /// the caller serves the bytes without storing them.
+  /// the caller serves the bytes without storing them. What is counted is whole pages and one page more (the
+  /// file system's own record of where they lie).
   virtual Result<SpaceReservation> Reserve(const ObjectRef& object, uint64_t bytes) = 0;
   /// Declares a part resident. REQUIRES: all its bytes are in File() (a part that is all zeros may be left a
   /// hole). `checksum` is Checksum64 of the part's bytes. A part that is resident already is left as it is
-  /// (ok). After kNoSpace or kIo the part is not resident.
+  /// (ok). After kNoSpace or kIo the part is not resident. Into an invalidated object a part is committed for
+  /// the holders of the snapshot only. kCorruption: as File().
   virtual Status Commit(const ObjectRef& object, PartIndex part, uint64_t checksum,
                         SpaceReservation reservation) = 0;
   /// Reads a resident part and compares it with its checksum; on a difference drops it and returns
-  /// kCorruption.
+  /// kCorruption (kIo when it cannot be read: dropped as well). kNotFound: the part is not resident. kStale:
+  /// the object was invalidated and its checksums with it.
   virtual Status Verify(const ObjectRef& object, PartIndex part) = 0;
   /// Forgets one part whose bytes cannot be trusted. A complete object becomes incomplete: it is invalidated
   /// as a whole when kernel users may be reading it (the ref then belongs to a nameless snapshot).
@@ -149,17 +157,9 @@ class ObjectStore {
   virtual void EndProtect(ProtectGroup group) = 0;
 
   virtual StoreUsage Usage() const = 0;
-  /// Waits until what is complete is durable (fdatasync and index), at most `timeout`. The destructor marks a
-  /// clean shutdown in any case.
+  /// Waits until what is complete is durable (fdatasync and index) and usage is under the limit as far as
+  /// eviction can bring it, at most `timeout` (kDeadlineExceeded).
   virtual Status Flush(std::chrono::nanoseconds timeout) = 0;
-
- private:
-  friend class ObjectRef;
-  friend class SpaceReservation;
-  virtual void Unpin(ObjectState& state) = 0;
-  virtual void Pin(ObjectState& state) = 0;
-  virtual Result<std::shared_ptr<const Fd>> OpenFile(ObjectState& state) = 0;
-  virtual void Unreserve(uint64_t bytes) = 0;
 };
 
 }  // namespace stoker

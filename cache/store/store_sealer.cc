@@ -1,0 +1,203 @@
+// StoreCore: the thread that makes complete objects durable and does what can wait.
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "cache/base/log.h"
+#include "cache/base/sync_point.h"
+#include "cache/store/store_core.h"
+
+namespace stoker {
+namespace {
+
+/// Objects sealed with one synced index write; they are pinned meanwhile.
+constexpr size_t kSealBatch = 64;
+/// Last uses are written this often; what is lost in a crash only makes eviction a little less fair.
+constexpr auto kUseInterval = std::chrono::seconds(30);
+constexpr size_t kUseBatch = 1024;
+/// For sealing and syncing when the store closes; what is left is verified after a machine crash.
+constexpr auto kCloseTimeout = std::chrono::seconds(10);
+
+Status SyncFile(int fd) {
+  while (::fdatasync(fd) != 0) {
+    if (errno != EINTR) return Status::FromErrno(errno, "cache disk: syncing an object file");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void StoreCore::Background() {
+  ::pthread_setname_np(::pthread_self(), "store");
+  MutexLock lock(mu_);
+  while (true) {
+    const bool out_of_time = stopping_ && std::chrono::steady_clock::now() >= stop_at_;
+    if (!to_seal_.empty() && !out_of_time) {
+      const size_t count = std::min(kSealBatch, to_seal_.size());
+      const std::vector<ObjectId> ids(to_seal_.begin(), to_seal_.begin() + static_cast<ptrdiff_t>(count));
+      to_seal_.erase(to_seal_.begin(), to_seal_.begin() + static_cast<ptrdiff_t>(count));
+      lock.Unlock();
+      SealBatch(ids);
+      lock.Lock();
+    } else if (stopping_) {
+      return;
+    } else if (std::exchange(over_limit_, false)) {
+      lock.Unlock();
+      RefreshDiskRoom();
+      if (space_.Shortage(0, 1.0) > 0) EvictSome(0);
+      lock.Lock();
+    } else {
+      working_ = false;
+      idle_.NotifyAll();
+      const bool woken = wake_.WaitFor(mu_, kUseInterval);
+      working_ = true;
+      if (woken) continue;
+      lock.Unlock();
+      WriteUses();
+      lock.Lock();
+    }
+  }
+}
+
+void StoreCore::SealBatch(const std::vector<ObjectId>& ids) {
+  struct Sealing {
+    std::shared_ptr<ObjectState> state;
+    ObjectRecord record;
+  };
+  std::vector<Sealing> sealing;
+  for (const ObjectId& id : ids) {
+    // Gone or made anew in the meantime: whoever completes it next queues it again.
+    Result<std::shared_ptr<ObjectState>> held = Hold(id, nullptr, "", 0, /*create=*/false);
+    if (!held.ok()) continue;
+    ObjectState& state = *held.value();
+    {
+      MutexLock lock(state.mu);
+      if (state.detached || state.phase != ObjectPhase::kComplete) continue;
+    }
+    const Result<std::shared_ptr<const Fd>> file = OpenFile(state);
+    if (!file.ok()) continue;
+    struct stat info = {};
+    Status status = SyncFile(file.value()->get());
+    if (status.ok() && ::fstat(file.value()->get(), &info) != 0) {
+      status = Status::FromErrno(errno, "cache disk: looking at an object file");
+    }
+    if (!status.ok()) {
+      // The kernel tells of a failed write once and forgets the pages: what the file holds now is unknown.
+      IgnoreStatus(Failed(status));
+      Remove(id, {.only = &state, .lost = false, .damaged = std::nullopt});
+      continue;
+    }
+    MutexLock lock(state.mu);
+    if (state.detached) continue;
+    ++state.writers;
+    space_.Charge(static_cast<int64_t>(AllocatedBytes(info)) - static_cast<int64_t>(state.charged));
+    state.charged = AllocatedBytes(info);
+    ObjectRecord record = RecordOf(state);
+    record.phase = ObjectPhase::kSealed;
+    record.inode = info.st_ino;
+    sealing.push_back({held.value(), std::move(record)});
+  }
+  if (sealing.empty()) return;
+  SYNC_POINT("store.object.before_seal");
+  std::vector<std::pair<ObjectId, ObjectRecord>> rows;
+  for (const Sealing& one : sealing) rows.emplace_back(one.state->id, one.record);
+  const Status put = index_->PutObjects(rows, Index::Durability::kMachine);
+  if (put.ok()) {
+    SYNC_POINT("store.object.sealed");
+    MutexLock lock(mu_);
+    for (const Sealing& one : sealing) {
+      if (const auto it = table_.find(one.state->id);
+          it != table_.end() && it->second.active == one.state.get()) {
+        it->second.sealed = true;
+      }
+      MutexLock state_lock(one.state->mu);
+      one.state->phase = ObjectPhase::kSealed;
+      one.state->inode = one.record.inode;
+    }
+  } else {
+    IgnoreStatus(Failed(put));  // they stay complete: used as before, verified should the machine go down
+  }
+  for (const Sealing& one : sealing) LeaveWriter(*one.state);
+}
+
+void StoreCore::WriteUses() {
+  std::vector<std::pair<ObjectId, uint64_t>> uses;
+  {
+    MutexLock lock(mu_);
+    for (const ObjectId& id : std::exchange(used_, {})) {
+      const auto it = table_.find(id);
+      if (it == table_.end()) continue;
+      it->second.use_noted = false;
+      if (it->second.recorded) uses.emplace_back(id, it->second.used_at_us);
+    }
+  }
+  for (size_t begin = 0; begin < uses.size(); begin += kUseBatch) {
+    const size_t end = std::min(uses.size(), begin + kUseBatch);
+    const Status put = index_->PutUses(
+        {uses.begin() + static_cast<ptrdiff_t>(begin), uses.begin() + static_cast<ptrdiff_t>(end)});
+    if (!put.ok()) {
+      IgnoreStatus(Failed(put));
+      return;
+    }
+  }
+}
+
+Status StoreCore::Flush(std::chrono::nanoseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  {
+    MutexLock lock(mu_);
+    over_limit_ = true;
+    wake_.NotifyOne();
+    while (working_ || over_limit_ || !to_seal_.empty()) {
+      const auto now = std::chrono::steady_clock::now();
+      if (now >= deadline) {
+        return {Code::kDeadlineExceeded, std::to_string(to_seal_.size()) + " objects are not durable yet"};
+      }
+      idle_.WaitFor(mu_, deadline - now);
+    }
+  }
+  const Status synced = index_->Sync();
+  return synced.ok() ? synced : Failed(synced);
+}
+
+bool StoreCore::SyncIncomplete(std::chrono::steady_clock::time_point deadline) {
+  std::vector<ObjectId> ids;
+  {
+    MutexLock lock(mu_);
+    if (!to_seal_.empty()) return false;
+    for (const auto& [id, entry] : table_) {
+      if (entry.written && !entry.sealed) ids.push_back(id);
+      if (entry.complete && !entry.sealed && !entry.suspect) return false;  // sealing it failed
+    }
+  }
+  for (const ObjectId& id : ids) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    const Result<Fd> file = disk_->OpenObject(id);
+    if (!file.ok() || !SyncFile(file.value().get()).ok()) return false;
+  }
+  return true;
+}
+
+StoreCore::~StoreCore() {
+  const auto deadline = std::chrono::steady_clock::now() + kCloseTimeout;
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+    stop_at_ = deadline;
+    wake_.NotifyOne();
+  }
+  if (thread_.joinable()) thread_.join();
+  WriteUses();
+  const bool clean = SyncIncomplete(deadline);
+  if (const Status put = index_->PutRun({boot_id_, clean}, Index::Durability::kMachine); !put.ok()) {
+    IgnoreStatus(Failed(put));  // the next start takes it for a crash, which is safe
+  }
+  metrics_.cache_used_bytes.Set(0);
+  metrics_.cache_objects.Set(0);
+  metrics_.cache_complete_objects.Set(0);
+}
+
+}  // namespace stoker
