@@ -1,6 +1,7 @@
 #include "fuse/control_client.h"
 
 #include <curl/curl.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <utility>
@@ -31,6 +32,7 @@ size_t Collect(char* data, size_t size, size_t count, void* closure) noexcept {
 struct ControlClient::Impl {
   CURL* curl = nullptr;
   long timeout_ms = 0;
+  int peer_pid = 0;
   ~Impl() {
     if (curl != nullptr) curl_easy_cleanup(curl);
   }
@@ -43,6 +45,10 @@ ControlClient::ControlClient(std::string socket_path, std::chrono::milliseconds 
 }
 
 ControlClient::~ControlClient() = default;
+
+int ControlClient::peer_pid() const {
+  return impl_->peer_pid;
+}
 
 Result<std::string> ControlClient::Call(const std::string& method, const std::string& target,
                                         const std::string& body) {
@@ -92,6 +98,14 @@ Result<std::string> ControlClient::Call(const std::string& method, const std::st
     }
     return Status(Code::kUnavailable,
                   "the daemon on '" + socket_path_ + "' went away: " + curl_easy_strerror(code));
+  }
+  curl_socket_t connection = CURL_SOCKET_BAD;
+  ucred peer{};
+  socklen_t peer_size = sizeof peer;
+  if (curl_easy_getinfo(curl, CURLINFO_ACTIVESOCKET, &connection) == CURLE_OK &&
+      connection != CURL_SOCKET_BAD &&
+      ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) == 0) {
+    impl_->peer_pid = peer.pid;
   }
   long http_status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http_status);

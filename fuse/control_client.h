@@ -35,6 +35,10 @@ class ControlClient {
   Status Cancel(WarmJobId id);
   Status Stop();
 
+  /// The process that listens on the socket, as this process would name it (a container's own number may
+  /// differ), asked of the kernel. 0: unknown, or before a call was answered.
+  int peer_pid() const;
+
   /// Any request; the body of a 2xx answer.
   Result<std::string> Call(const std::string& method, const std::string& target,
                            const std::string& body = "");

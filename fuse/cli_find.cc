@@ -1,0 +1,80 @@
+#include "fuse/cli_find.h"
+
+#include <stdlib.h>
+
+#include <cerrno>
+#include <memory>
+
+namespace stoker {
+namespace {
+
+constexpr auto kProbeTimeout = std::chrono::seconds(5);
+
+Status NotOurs(const std::string& path, const std::optional<MountEntry>& there) {
+  std::string message = "'" + path + "' is not inside a stoker mount";
+  if (there && there->mountpoint != "/")
+    message += " but in a mount of type " + there->type + " at " + there->mountpoint;
+  return {Code::kNotFound, message + ": `stoker status` lists the mounts there are"};
+}
+
+Result<std::string> RealPath(const std::string& path) {
+  const std::unique_ptr<char, decltype(&::free)> resolved(::realpath(path.c_str(), nullptr), &::free);
+  if (resolved != nullptr) return std::string(resolved.get());
+  const int error = errno;
+  if (error == ENOTCONN) {
+    return Status(
+        Code::kUnavailable,
+        "'" + path +
+            "': the mount is dead, its daemon has died: `stoker umount` on its mount point clears it",
+        error);
+  }
+  return Status::FromErrno(error, "'" + path + "'");
+}
+
+}  // namespace
+
+Result<MountEntry> FindOurMount(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::vector<MountEntry> mounts, ReadMounts());
+  const Result<std::string> mountpoint = ResolveMountpoint(path);
+  if (mountpoint.ok()) {
+    const std::optional<MountEntry> exact = MountAt(mounts, *mountpoint);
+    if (exact && exact->is_ours()) return *exact;
+  }
+  ASSIGN_OR_RETURN(const std::string real, RealPath(path));
+  const std::optional<MountEntry> around = MountOf(mounts, real);
+  if (around && around->is_ours()) return *around;
+  return NotOurs(path, around);
+}
+
+Result<PathInMount> FindInMount(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string real, RealPath(path));
+  ASSIGN_OR_RETURN(const std::vector<MountEntry> mounts, ReadMounts());
+  const std::optional<MountEntry> mount = MountOf(mounts, real);
+  if (!mount || !mount->is_ours()) {
+    // Who names the UFS itself most likely means the mount that shows it.
+    for (const MountEntry& other : mounts) {
+      if (other.is_ours() && IsAtOrBelow(real, other.source)) {
+        return Status(Code::kNotFound, "'" + path + "' is in the UFS itself: name it below its mount point " +
+                                           other.mountpoint);
+      }
+    }
+    return NotOurs(path, mount);
+  }
+  PathInMount found;
+  found.mount = *mount;
+  if (real.size() > mount->mountpoint.size()) found.ufs_path = real.substr(mount->mountpoint.size() + 1);
+  return found;
+}
+
+Status ExplainNoDaemon(const MountEntry& mount, const Status& from_client) {
+  if (from_client.code() != Code::kUnavailable) return from_client;
+  const Status probe = ProbePath(mount.mountpoint, kProbeTimeout);
+  if (probe.os_errno() == ENOTCONN) {
+    return {Code::kUnavailable, "'" + mount.mountpoint +
+                                    "' is a dead mount, its daemon has died: `stoker umount " +
+                                    mount.mountpoint + "` clears it, `stoker mount` there replaces it"};
+  }
+  return {Code::kUnavailable, "'" + mount.mountpoint + "' is mounted, but " + from_client.message()};
+}
+
+}  // namespace stoker
