@@ -29,7 +29,8 @@ enum class FetchPriority : uint8_t {
 inline constexpr size_t kFetchPriorities = 4;
 
 struct FetchEngineOptions {
-  size_t threads = 64;           // prefetch.threads
+  size_t threads = 64;           // prefetch.threads; started when there is work for them. Where there are
+                                 // several, the last one free is kept for readers who wait
   uint64_t budget_bytes = kGiB;  // prefetch.budget: bytes of parts in memory at once, all priorities
   size_t max_queued = 65536;     // wishes that may wait; more are answered kBusy (demand is always taken)
   std::chrono::nanoseconds deadline =
@@ -49,6 +50,11 @@ class FetchFile {
   /// The open UFS file, opened at the first call. kStale when the path no longer holds `version()`. May wait
   /// on the UFS.
   Result<std::shared_ptr<UfsFile>> Source();
+  /// The next Source() opens anew if `source` is what is open: after an error that may stick to a descriptor.
+  void Discard(const std::shared_ptr<UfsFile>& source);
+  /// True when the UFS has no data in `range`: it reads as zeros. Remembers what it learns, so that a file
+  /// without holes is asked once. Errors of the UFS count as "no hole". May wait on the UFS.
+  bool InHole(const UfsFile& source, ByteRange range);
 
  private:
   Ufs& ufs_;
@@ -57,6 +63,8 @@ class FetchFile {
   const ObjectRef object_;
   Mutex mu_;
   std::shared_ptr<UfsFile> source_ GUARDED_BY(mu_);
+  ByteRange known_data_ GUARDED_BY(mu_);  // no hole begins in it
+  ByteRange known_hole_ GUARDED_BY(mu_);
 };
 
 /// What a demand read got. Either the bytes (in order, together the range asked for, cut at the end of the
@@ -72,6 +80,8 @@ struct FetchEngineState {
   uint64_t queued = 0;           // fetches waiting for a thread or for budget
   std::string io;                // "io_uring" or "pread"
   std::string io_reason;         // why not io_uring, when it is not
+  size_t threads = 0;            // prefetch.threads
+  uint64_t stuck_threads = 0;    // left behind by Stop(): see there
 };
 
 /// UFS → store, one part a job. The only place that moves bytes between the two. One queue (demand first),
@@ -101,8 +111,11 @@ class FetchEngine {
   /// want it or it has started.
   virtual void CancelRead(uint64_t ticket) = 0;
 
-  /// Brings one part in. `done` (may be empty) gets ok when the part is resident, kNoSpace when it could not
-  /// be stored. kBusy: the queue is full, `done` is not called.
+  /// Brings one part in. `done` (may be empty) gets ok when the part is resident, kNoSpace when there was no
+  /// room for it, kIo when the UFS or the cache disk failed (the message says which), kStale as for Read. At
+  /// kDemand somebody waits: the deadline holds and the queue is never full. An error here means that the
+  /// wish was not taken and `done` is not called: kBusy (the queue is full), kInvalidArgument (no such part),
+  /// kCancelled (stopped).
   virtual Status Want(const std::shared_ptr<FetchFile>& file, PartIndex part, FetchPriority priority,
                       DoneCallback done) = 0;
   /// Drops what is queued for this file at `priority` or less urgent and has not started; its callbacks get
@@ -111,8 +124,9 @@ class FetchEngine {
 
   virtual FetchEngineState State() const = 0;
   /// Ends everything: queued wishes and waiting readers get kCancelled, running reads are asked to stop.
-  /// Returns when the workers are gone or after `timeout` (a thread stuck in the storage is left behind,
-  /// never waited for again).
+  /// Returns when the workers are gone or after `timeout`. A thread stuck in the storage is left behind and
+  /// never waited for again; it keeps what it was working with. State().stuck_threads then says how many: the
+  /// store, the UFS and the metrics must stay until the process ends, so leave it by _exit().
   virtual void Stop(std::chrono::nanoseconds timeout) = 0;
 };
 

@@ -26,6 +26,7 @@
   X(fetch_demand,           Counter, "stoker_fetch_demand_total",           "parts",    "of these: asked for by a waiting reader") \
   X(fetch_joined,           Counter, "stoker_fetch_joined_total",           "parts",    "wishes that shared a fetch already under way") \
   X(fetch_failed,           Counter, "stoker_fetch_failed_total",           "parts",    "parts whose fetch failed") \
+  X(fetch_retries,          Counter, "stoker_fetch_retries_total",          "attempts", "further attempts after a read of the UFS failed") \
   X(fetch_cancelled,        Counter, "stoker_fetch_cancelled_total",        "parts",    "queued fetches dropped because nobody wanted them any more") \
   X(fetch_bypassed,         Counter, "stoker_fetch_bypassed_total",         "parts",    "parts served without being stored (no space, store unavailable)") \
   X(fetch_queued,           Gauge,   "stoker_fetch_queued",                 "parts",    "fetches waiting for a thread or for budget") \
