@@ -46,7 +46,7 @@ std::string StatusPage(const DaemonStatus& s) {
   std::string out = s.mountpoint + " shows " + s.ufs + "\n";
   out += Line("daemon", "stoker " + s.version + ", pid " + std::to_string(s.pid) + ", up " +
                             Uptime(s.uptime_seconds) + (s.stopping ? ", stopping" : ""));
-  out += Line("passthrough", (s.passthrough.active ? "on: " : "off: ") + s.passthrough.reason);
+  out += Line("passthrough", s.passthrough.reason);
   out += Line("cache", CacheText(s.cache) + " in " + s.cache_dir);
   out += Line("", std::to_string(s.cache.objects) + " objects, " + std::to_string(s.cache.complete_objects) +
                       " of them whole files; " + number("cache_evicted_objects") + " evicted");
