@@ -1,0 +1,226 @@
+#include "prefetch/warmer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "tests/support/fetch_rig.h"
+
+namespace stoker {
+namespace {
+
+using testing::FaultUfs;
+using testing::FetchRig;
+using ::testing::HasSubstr;
+using testing::PatternBytes;
+using State = WarmProgress::State;
+constexpr uint64_t kPart = FetchRig::kPart;
+
+class WarmerTest : public ::testing::Test {
+ protected:
+  WarmProgress Finish(WarmJobId id) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < end) {
+      WarmProgress progress = warmer_->Progress(id).value();
+      if (progress.state != State::kRunning) return progress;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ADD_FAILURE() << "the job does not end";
+    return warmer_->Progress(id).value();
+  }
+  WarmProgress Warm(std::vector<std::string> paths) {
+    return Finish(warmer_->Start(std::move(paths)).value());
+  }
+  void Make(FetchEngineOptions options, uint64_t limit) {
+    warmer_.reset();
+    rig_ = std::make_unique<FetchRig>(options, limit);
+    warmer_ = std::make_unique<Warmer>(rig_->faults, *rig_->store, *rig_->engine, rig_->metrics, rig_->clock);
+  }
+  void SetUp() override { Make(FetchRig::DefaultOptions(), 256 * kMiB); }
+  void TearDown() override { warmer_.reset(); }
+
+  std::unique_ptr<FetchRig> rig_;
+  std::unique_ptr<Warmer> warmer_;
+};
+
+TEST_F(WarmerTest, BringsATreeInOnce) {
+  uint64_t bytes = 0;
+  for (int d = 0; d < 10; ++d) {
+    for (int f = 0; f < 30; ++f) {
+      const uint64_t size = static_cast<uint64_t>(f) * 20000;
+      rig_->mem.Put("set/d" + std::to_string(d) + "/f" + std::to_string(f), PatternBytes(size, 1));
+      bytes += size;
+    }
+  }
+  rig_->mem.Put("other", PatternBytes(1000, 2));
+  rig_->mem.PutOther("set/link", S_IFLNK);
+  rig_->mem.PutOther("set/fifo", S_IFIFO);
+  rig_->mem.PutOther("set/emptydir", S_IFDIR);
+  const WarmProgress progress = Warm({"set/"});
+  EXPECT_EQ(progress.state, State::kDone);
+  EXPECT_TRUE(progress.walk_finished);
+  EXPECT_EQ(progress.files_total, 300u);
+  EXPECT_EQ(progress.files_done, 300u);
+  EXPECT_EQ(progress.files_failed, 0u);
+  EXPECT_EQ(progress.files_skipped, 2u);
+  EXPECT_EQ(progress.bytes_total, bytes);
+  EXPECT_EQ(progress.bytes_done, bytes);
+  EXPECT_EQ(progress.bytes_fetched, bytes);
+  EXPECT_EQ(rig_->metrics.ufs_bytes.value(), bytes);
+  EXPECT_EQ(rig_->faults.BytesRead("other"), 0u);
+  const auto file = rig_->Open("set/d3/f29");
+  EXPECT_TRUE(file->object().complete());
+  EXPECT_EQ(rig_->Read(file, {0, 1ULL << 30}).value(), rig_->mem.Content("set/d3/f29"));
+  // Again: everything is there.
+  const WarmProgress again = Warm({""});
+  EXPECT_EQ(again.state, State::kDone);
+  EXPECT_EQ(again.files_done, 301u);
+  EXPECT_EQ(again.bytes_done, bytes + 1000);
+  EXPECT_EQ(again.bytes_fetched, 1000u);
+  EXPECT_EQ(warmer_->List().size(), 2u);
+}
+
+TEST_F(WarmerTest, HardLinksCountEachAndAreFetchedOnce) {
+  rig_->mem.Put("a", PatternBytes(5 * kPart, 1));
+  for (const char* name : {"b", "c", "d/e"}) rig_->mem.Link("a", name);
+  const WarmProgress progress = Warm({""});
+  EXPECT_EQ(progress.state, State::kDone);
+  EXPECT_EQ(progress.files_done, 4u);
+  EXPECT_EQ(progress.bytes_total, 20 * kPart);
+  EXPECT_EQ(progress.bytes_done, 20 * kPart);
+  EXPECT_EQ(progress.bytes_fetched, 5 * kPart);
+  EXPECT_EQ(rig_->metrics.ufs_bytes.value(), 5 * kPart);
+}
+
+TEST_F(WarmerTest, SaysWhatFailedAndBringsTheRest) {
+  for (const char* name : {"ok", "denied", "broken", "d/ok", "closed/f"})
+    rig_->mem.Put(name, PatternBytes(1000, 1));
+  rig_->faults.Add(
+      {.op = FaultUfs::Op::kOpen, .path = "denied", .times = 9, .error = Status::FromErrno(EACCES, "no")});
+  rig_->faults.Add(
+      {.op = FaultUfs::Op::kRead, .path = "broken", .times = 9, .error = Status::FromErrno(EIO, "bad")});
+  rig_->faults.Add(
+      {.op = FaultUfs::Op::kList, .path = "closed", .times = 9, .error = Status::FromErrno(EACCES, "shut")});
+  const WarmProgress progress = Warm({"", "missing"});
+  EXPECT_EQ(progress.state, State::kFailed);
+  EXPECT_EQ(progress.files_total, 6u);
+  EXPECT_EQ(progress.files_done, 2u);
+  EXPECT_EQ(progress.files_failed, 4u);
+  EXPECT_EQ(progress.bytes_done, 2000u);
+  std::map<std::string, std::string> reasons(progress.failures.begin(), progress.failures.end());
+  EXPECT_EQ(reasons.size(), 4u);
+  EXPECT_THAT(reasons["denied"], HasSubstr("Permission denied"));
+  EXPECT_THAT(reasons["broken"], HasSubstr("Input/output error"));
+  EXPECT_THAT(reasons["closed"], HasSubstr("shut"));
+  EXPECT_THAT(reasons["missing"], HasSubstr("No such file"));
+}
+
+TEST_F(WarmerTest, AFileThatChangesIsTriedOnceMore) {
+  rig_->mem.Put("once", PatternBytes(1000, 1));
+  rig_->mem.Put("always", PatternBytes(1000, 1));
+  rig_->faults.Add({.op = FaultUfs::Op::kRead, .path = "once", .before = [&] {
+                      rig_->mem.Overwrite("once", PatternBytes(1500, 2));
+                    }});
+  rig_->faults.Add({.op = FaultUfs::Op::kRead, .path = "always", .times = 99, .before = [&] {
+                      rig_->mem.Overwrite("always", PatternBytes(1000, 3));
+                    }});
+  const WarmProgress progress = Warm({""});
+  EXPECT_EQ(progress.state, State::kFailed);
+  EXPECT_EQ(progress.files_done, 1u);
+  EXPECT_EQ(progress.bytes_done, 1500u);
+  EXPECT_EQ(progress.bytes_total, 2500u);
+  ASSERT_EQ(progress.failures.size(), 1u);
+  EXPECT_EQ(progress.failures[0].first, "always");
+  EXPECT_EQ(progress.failures[0].second, "changed while being read");
+  EXPECT_EQ(rig_->faults.Count(FaultUfs::Op::kRead, "always"), 2u);
+}
+
+TEST_F(WarmerTest, ADatasetThatDoesNotFitStopsFetching) {
+  Make(FetchRig::DefaultOptions(), 20 * kPart);
+  for (int i = 100; i < 200; ++i) rig_->mem.Put("f" + std::to_string(i), PatternBytes(kPart, 1));
+  const WarmProgress progress = Warm({""});
+  EXPECT_EQ(progress.state, State::kFailed);
+  EXPECT_EQ(progress.files_total, 100u);
+  EXPECT_GE(progress.files_done, 10u);
+  EXPECT_LT(progress.files_done, 21u);
+  EXPECT_EQ(progress.files_done + progress.files_failed, 100u);
+  EXPECT_EQ(progress.failures.at(0).second, "no room in the cache: the paths of this job need " +
+                                                FormatBytesExact(100 * kPart) + ", cache.size is " +
+                                                FormatBytesExact(20 * kPart) + "; raise it or warm less");
+  // What it brought in was not thrown out again for the rest, and the rest was not read for nothing.
+  EXPECT_EQ(rig_->metrics.cache_evicted_objects.value(), 0u);
+  EXPECT_LE(rig_->metrics.ufs_bytes.value(), 20 * kPart);
+  EXPECT_TRUE(rig_->Idle());
+}
+
+TEST_F(WarmerTest, CancelEndsSoonAndLeavesNothingQueued) {
+  for (int i = 0; i < 500; ++i) rig_->mem.Put("f" + std::to_string(i), PatternBytes(1000, 1));
+  rig_->faults.Add({.op = FaultUfs::Op::kRead, .times = 1000, .hang = true});
+  const WarmJobId id = warmer_->Start({""}).value();
+  ASSERT_TRUE(rig_->faults.WaitForHanging(3));
+  EXPECT_EQ(warmer_->Progress(id)->state, State::kRunning);
+  EXPECT_LE(rig_->metrics.fetch_queued.value(), 8);  // bounded, whatever the tree
+  ASSERT_TRUE(warmer_->Cancel(id).ok());
+  rig_->faults.Release();
+  const WarmProgress progress = Finish(id);
+  EXPECT_EQ(progress.state, State::kCancelled);
+  EXPECT_TRUE(rig_->Idle());
+  EXPECT_LT(progress.files_done, 500u);
+  EXPECT_EQ(warmer_->Cancel(id + 1).code(), Code::kNotFound);
+  EXPECT_EQ(warmer_->Progress(id + 1).status().code(), Code::kNotFound);
+}
+
+TEST_F(WarmerTest, RateAndTimeComeFromTheClock) {
+  rig_->mem.Put("a", PatternBytes(kPart, 1));
+  rig_->mem.Put("b", PatternBytes(kPart, 1));
+  rig_->faults.Add({.op = FaultUfs::Op::kRead, .path = "b", .hang = true});
+  const WarmJobId id = warmer_->Start({""}).value();
+  ASSERT_TRUE(rig_->faults.WaitForHanging(1));
+  while (warmer_->Progress(id)->bytes_fetched < kPart) std::this_thread::yield();
+  rig_->clock.Advance(std::chrono::seconds(2));
+  WarmProgress progress = warmer_->Progress(id).value();
+  EXPECT_DOUBLE_EQ(progress.seconds, 2);
+  EXPECT_DOUBLE_EQ(progress.bytes_per_second, kPart / 2.0);
+  ASSERT_TRUE(progress.walk_finished);
+  EXPECT_DOUBLE_EQ(progress.eta_seconds, 2);
+  rig_->clock.Advance(std::chrono::seconds(20));
+  EXPECT_DOUBLE_EQ(warmer_->Progress(id)->bytes_per_second, 0);
+  EXPECT_DOUBLE_EQ(warmer_->Progress(id)->eta_seconds, -1);
+  rig_->faults.Release();
+  progress = Finish(id);
+  rig_->clock.Advance(std::chrono::seconds(5));
+  EXPECT_DOUBLE_EQ(warmer_->Progress(id)->seconds, 22);
+}
+
+TEST_F(WarmerTest, TooManyJobsAreRefused) {
+  rig_->mem.Put("a", PatternBytes(1000, 1));
+  rig_->faults.Add({.op = FaultUfs::Op::kStat, .times = 1000, .hang = true});
+  std::vector<WarmJobId> ids;
+  while (true) {
+    const Result<WarmJobId> id = warmer_->Start({"a"});
+    if (!id.ok()) {
+      EXPECT_EQ(id.status().code(), Code::kBusy);
+      break;
+    }
+    ids.push_back(*id);
+    ASSERT_LT(ids.size(), 100u);
+  }
+  rig_->faults.Release();
+  for (const WarmJobId id : ids) EXPECT_EQ(Finish(id).state, State::kDone);
+  EXPECT_TRUE(warmer_->Start({"a"}).ok());
+}
+
+TEST_F(WarmerTest, DeepTreesDoNotUseUpDescriptors) {
+  std::string path = "deep";
+  for (int depth = 0; depth < 300; ++depth) path += "/d";
+  rig_->mem.Put(path + "/leaf", PatternBytes(1000, 1));
+  rig_->mem.Put("deep/d/d/side", PatternBytes(1000, 2));
+  const WarmProgress progress = Warm({"deep"});
+  EXPECT_EQ(progress.state, State::kDone);
+  EXPECT_EQ(progress.files_done, 2u);
+}
+
+}  // namespace
+}  // namespace stoker
