@@ -9,6 +9,8 @@
 #include <climits>
 #include <ctime>
 
+#include "cache/base/units.h"
+
 namespace stoker::bench {
 namespace {
 
@@ -74,9 +76,7 @@ Status StepBarrier::Arrive(uint64_t rank, Nanos timeout) {
       const std::string missing = MissingRanks(round);
       Break();
       return Status(Code::kDeadlineExceeded,
-                    "step barrier: " + missing + " did not arrive within " +
-                        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) +
-                        " s");
+                    "step barrier: " + missing + " did not arrive within " + FormatDuration(timeout));
     }
     FutexWait(round_, round, deadline);
   }

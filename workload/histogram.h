@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace stoker::bench {
@@ -37,7 +38,7 @@ class Histogram {
 
  private:
   static constexpr int kSubBits = 5;
-  static constexpr uint64_t kSub = 1u << kSubBits;
+  static constexpr size_t kSub = 1u << kSubBits;
   static constexpr size_t kBuckets = (64 - kSubBits + 1) * kSub;
 
   static size_t BucketOf(uint64_t value) {

@@ -94,11 +94,9 @@ Status BatchLoader::Next(Nanos timeout) {
   while (!state.stopped && !state.done[state.handed_out % state.depth]) {
     const Nanos now = SteadyNow();
     if (now >= deadline) {
-      return Status(Code::kDeadlineExceeded,
-                    "rank " + std::to_string(state.options.rank) + ": batch " +
-                        std::to_string(state.handed_out) + " was not read within " +
-                        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) +
-                        " s; the storage does not answer");
+      return Status(Code::kDeadlineExceeded, "rank " + std::to_string(state.options.rank) + ": batch " +
+                                                 std::to_string(state.handed_out) + " was not read within " +
+                                                 FormatDuration(timeout) + "; the storage does not answer");
     }
     state.ready.WaitFor(state.mu, deadline - now);
   }
