@@ -500,14 +500,15 @@ void OpInit(void* userdata, fuse_conn_info* connection) noexcept {
   connection->time_gran = 1;
   for (const unsigned on :
        {FUSE_CAP_ASYNC_READ, FUSE_CAP_READDIRPLUS, FUSE_CAP_READDIRPLUS_AUTO, FUSE_CAP_PARALLEL_DIROPS,
-        FUSE_CAP_POSIX_ACL, FUSE_CAP_CACHE_SYMLINKS, FUSE_CAP_SPLICE_WRITE, FUSE_CAP_ASYNC_DIO}) {
+        FUSE_CAP_POSIX_ACL, FUSE_CAP_CACHE_SYMLINKS, FUSE_CAP_SPLICE_WRITE}) {
     Want(connection, on, true);
   }
   // AUTO_INVAL_DATA: a node is one version, its data never goes stale; the listing's age is judged at
   // OPENDIR. WRITEBACK_CACHE excludes passthrough. EXPORT_SUPPORT would need nodes to be found by number
   // after a FORGET.
-  for (const unsigned off : {FUSE_CAP_AUTO_INVAL_DATA, FUSE_CAP_WRITEBACK_CACHE, FUSE_CAP_SPLICE_READ,
-                             FUSE_CAP_SPLICE_MOVE, FUSE_CAP_EXPORT_SUPPORT, FUSE_CAP_IOCTL_DIR}) {
+  for (const unsigned off :
+       {FUSE_CAP_AUTO_INVAL_DATA, FUSE_CAP_WRITEBACK_CACHE, FUSE_CAP_ASYNC_DIO, FUSE_CAP_SPLICE_READ,
+        FUSE_CAP_SPLICE_MOVE, FUSE_CAP_EXPORT_SUPPORT, FUSE_CAP_IOCTL_DIR}) {
     Want(connection, off, false);
   }
 #if STOKER_LIBFUSE_PASSTHROUGH

@@ -539,6 +539,7 @@ class HungMountTest : public ::testing::Test {
     ASSERT_NO_FATAL_FAILURE(rig_.Start(options));
   }
   std::string mnt(const std::string& name) const { return rig_.mnt_path() + "/" + name; }
+  void TearDown() override { ufs_.LetThrough(); }
   HungUfs ufs_{64 << 20};
   MountRig rig_;
 };
