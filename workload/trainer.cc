@@ -61,7 +61,7 @@ class EpochRun {
   void RunRank(uint64_t rank) {
     UseFineTimers();
     const Status status = Steps(rank);
-    if (!status.ok() && status.code() != Code::kCancelled) Fail(status);
+    if (!status.ok() && status.code() != Code::kCancelled) Fail(status);  // the first reason stays
     MutexLock lock(mu_);
     ++finished_;
     finished_cv_.NotifyAll();
@@ -131,6 +131,8 @@ class EpochRun {
     }
     const Status status =
         stopped() ? Status(Code::kCancelled, "the run was stopped") : Epoch(rank, slot, loader);
+    // Said before the loader is joined: a read that never returns would keep the news to itself.
+    if (!status.ok() && status.code() != Code::kCancelled) Fail(status);
     loader.Finish();
     MutexLock lock(slot.mu);
     slot.loader = nullptr;

@@ -157,24 +157,40 @@ class Datagen(Case):
         self.assertRegex(done.stderr, r"^stoker-bench: \S+/unet3d/train has .* free, the 3 missing files need .*; free "
                                       r"some space or make fewer files \(--param dataset.num_files_train\)\n$")
 
-    def test_disk_full_on_the_way(self):
-        mount = os.path.join(self.dir, "small")
-        os.mkdir(mount)
-        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", mount],
-                                               capture_output=True).returncode != 0:
-            self.skipTest("needs a mount")
-        try:
-            # A file-size limit of the process ends writes early, after the free space was found enough.
-            done = subprocess.run(["sh", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "sh", BENCH, "datagen",
-                                   "--data-dir", mount, *SMALL, "--param", "dataset.num_files_train=4"],
-                                  capture_output=True, text=True, timeout=60)
-            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-            self.assertRegex(done.stderr, r"File too large \(\d of 4 files written; run the same command again")
-            left = os.listdir(os.path.join(mount, "unet3d", "train"))
-            self.assertFalse([name for name in left if name.endswith(".part")])
-        finally:
-            subprocess.run(["umount", mount], check=True)
+    def test_a_write_that_fails_on_the_way(self):
+        # A file-size limit of the process ends a write early, after the free space was found to be enough.
+        done = subprocess.run(["sh", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "sh", BENCH, "datagen",
+                               "--data-dir", self.data, *SMALL, "--param", "dataset.num_files_train=4"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"File too large \(\d of 4 files written; run the same command again")
+        self.assertFalse([name for name in os.listdir(self.train()) if name.endswith(".part")])
 
+    def test_ctrl_c_leaves_whole_files_only(self):
+        process = subprocess.Popen([BENCH, "datagen", "--data-dir", self.data, "--param",
+                                    "dataset.record_length_bytes=3000000", "--param",
+                                    "dataset.record_length_bytes_stdev=0", "--param", "dataset.num_files_train=2000"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and not (os.path.isdir(self.train()) and os.listdir(self.train())):
+            pass
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4, err)
+        self.assertIn("run the same command again to write what is missing", err)
+        for name in os.listdir(self.train()):
+            self.assertTrue(name.endswith(".npz") and not name.startswith("."), name)
+            with zipfile.ZipFile(os.path.join(self.train(), name)) as archive:
+                self.assertIsNone(archive.testzip())
+
+    def test_progress_on_a_terminal_is_a_bar(self):
+        primary, secondary = os.openpty()
+        done = subprocess.run([BENCH, "datagen", "--data-dir", self.data, *SMALL, *FILES], stdout=secondary, timeout=60)
+        os.close(secondary)
+        out = os.read(primary, 1 << 16).decode()
+        os.close(primary)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("[########################] datagen: 100 %, 28/28 files", out)
+        self.assertIn("\r", out)
 
 class Run(Case):
     def test_fed_accelerators_pass(self):

@@ -131,7 +131,11 @@ TEST_F(TrainerTest, CancelInTheMiddleOfALongComputeEndsSoon) {
   }
 }
 
-TEST_F(TrainerTest, AReadThatNeverReturnsIsGivenUp) {
+class TrainerDeadRead : public TrainerTest, public ::testing::WithParamInterface<uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, TrainerDeadRead, ::testing::Values(1, 3));
+
+TEST_P(TrainerDeadRead, IsGivenUp) {
+  options_.ranks = options_.order.ranks = GetParam();
   Generate();
   options_.order.order = AccessOrder::kV2;
   const std::string dead = options_.dataset.Path(0);
