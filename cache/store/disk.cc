@@ -61,15 +61,17 @@ Status WriteWhole(int fd, const std::string& text, const std::string& name) {
 
 Result<Fd> OpenRoot(const std::string& dir) {
   const std::string name = "cache directory " + dir;
-  if (::mkdir(dir.c_str(), kDirMode) != 0 && errno == ENOENT) {
+  int failed = ::mkdir(dir.c_str(), kDirMode) == 0 ? 0 : errno;
+  if (failed == ENOENT) {
     std::error_code error;
     std::filesystem::create_directories(std::filesystem::path(dir).parent_path(), error);
     if (error) return Status::FromErrno(error.value(), name + ": cannot be made");
-    if (::mkdir(dir.c_str(), kDirMode) != 0 && errno != EEXIST) {
-      return Status::FromErrno(errno, name + ": cannot be made");
-    }
-  } else if (struct stat info = {}; ::lstat(dir.c_str(), &info) != 0) {
-    return Status::FromErrno(errno, name + ": cannot be made");
+    failed = ::mkdir(dir.c_str(), kDirMode) == 0 ? 0 : errno;
+  }
+  if (failed != 0 && failed != EEXIST) {
+    // On a read-only file system a directory that exists says EROFS as well.
+    struct stat existing = {};
+    if (::lstat(dir.c_str(), &existing) != 0) return Status::FromErrno(failed, name + ": cannot be made");
   }
   Fd root(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!root.valid()) {

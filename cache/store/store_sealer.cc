@@ -63,11 +63,12 @@ void StoreCore::Background() {
 }
 
 void StoreCore::SealBatch(const std::vector<ObjectId>& ids) {
-  struct Sealing {
+  struct Synced {
     std::shared_ptr<ObjectState> state;
-    ObjectRecord record;
+    uint64_t inode;
+    uint64_t allocated;
   };
-  std::vector<Sealing> sealing;
+  std::vector<Synced> synced;
   for (const ObjectId& id : ids) {
     // Gone or made anew in the meantime: whoever completes it next queues it again.
     Result<std::shared_ptr<ObjectState>> held = Hold(id, nullptr, "", 0, /*create=*/false);
@@ -90,37 +91,42 @@ void StoreCore::SealBatch(const std::vector<ObjectId>& ids) {
       Remove(id, {.only = &state, .lost = false, .damaged = std::nullopt});
       continue;
     }
+    synced.push_back({std::move(held).value(), info.st_ino, AllocatedBytes(info)});
+  }
+  SYNC_POINT("store.object.before_seal");
+  // Writers only now: Hold() above may wait for a removal, and a removal waits for writers.
+  std::vector<std::shared_ptr<ObjectState>> sealing;
+  std::vector<std::pair<ObjectId, ObjectRecord>> rows;
+  for (const Synced& one : synced) {
+    ObjectState& state = *one.state;
     MutexLock lock(state.mu);
-    if (state.detached) continue;
+    if (state.detached || state.phase != ObjectPhase::kComplete) continue;
     ++state.writers;
-    space_.Charge(static_cast<int64_t>(AllocatedBytes(info)) - static_cast<int64_t>(state.charged));
-    state.charged = AllocatedBytes(info);
+    space_.Charge(static_cast<int64_t>(one.allocated) - static_cast<int64_t>(state.charged));
+    state.charged = one.allocated;
     ObjectRecord record = RecordOf(state);
     record.phase = ObjectPhase::kSealed;
-    record.inode = info.st_ino;
-    sealing.push_back({held.value(), std::move(record)});
+    record.inode = one.inode;
+    rows.emplace_back(state.id, std::move(record));
+    sealing.push_back(one.state);
   }
-  if (sealing.empty()) return;
-  SYNC_POINT("store.object.before_seal");
-  std::vector<std::pair<ObjectId, ObjectRecord>> rows;
-  for (const Sealing& one : sealing) rows.emplace_back(one.state->id, one.record);
+  if (rows.empty()) return;
   const Status put = index_->PutObjects(rows, Index::Durability::kMachine);
   if (put.ok()) {
     SYNC_POINT("store.object.sealed");
     MutexLock lock(mu_);
-    for (const Sealing& one : sealing) {
-      if (const auto it = table_.find(one.state->id);
-          it != table_.end() && it->second.active == one.state.get()) {
-        it->second.sealed = true;
-      }
-      MutexLock state_lock(one.state->mu);
-      one.state->phase = ObjectPhase::kSealed;
-      one.state->inode = one.record.inode;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ObjectState& state = *sealing[i];
+      Entry& entry = table_.find(state.id)->second;  // writers hold the entry in the table
+      entry.sealed = true;
+      MutexLock state_lock(state.mu);
+      state.phase = ObjectPhase::kSealed;
+      state.inode = rows[i].second.inode;
     }
   } else {
     IgnoreStatus(Failed(put));  // they stay complete: used as before, verified should the machine go down
   }
-  for (const Sealing& one : sealing) LeaveWriter(*one.state);
+  for (const std::shared_ptr<ObjectState>& state : sealing) LeaveWriter(*state);
 }
 
 void StoreCore::WriteUses() {
