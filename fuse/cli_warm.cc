@@ -148,8 +148,8 @@ int Follow(ControlClient& client, WarmJobId job, bool json) {
       display.End();
       display.Done(*progress);
       if (!json) PrintFailures(failures, progress->files_failed);
-      if (cancelled_by_us) return kExitInterrupted;
-      return progress->state == WarmProgress::State::kDone ? kExitOk : kExitFailed;
+      if (progress->state == WarmProgress::State::kDone) return kExitOk;  // it was quicker than the interrupt
+      return cancelled_by_us ? kExitInterrupted : kExitFailed;
     }
     const timespec pause{0, std::chrono::nanoseconds(kPollInterval).count()};
     ::nanosleep(&pause, nullptr);
