@@ -152,8 +152,9 @@ Status ProbePath(const std::string& path, std::chrono::milliseconds timeout) {
   const pid_t child = ::fork();
   if (child < 0) return Status::FromErrno(errno, "cannot fork");
   if (child == 0) {
-    struct stat st;
-    ::_exit(::stat(path.c_str(), &st) == 0 ? 0 : errno);
+    // Asked for again: the kernel would answer for a dead daemon from the attributes it still believes.
+    struct statx st;
+    ::_exit(::statx(AT_FDCWD, path.c_str(), AT_STATX_FORCE_SYNC, STATX_TYPE, &st) == 0 ? 0 : errno);
   }
   const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   pollfd wait{pidfd.get(), POLLIN, 0};

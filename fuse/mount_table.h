@@ -44,9 +44,9 @@ bool IsAtOrBelow(const std::string& path, const std::string& dir);
 /// followed.
 Result<std::string> ResolveMountpoint(const std::string& path);
 
-/// What a stat of the path says when asked from another process, so that a mount whose daemon hangs cannot
-/// hold us: ok, the error (ENOTCONN: the daemon is dead), or kDeadlineExceeded. Call before there are
-/// threads.
+/// What a stat of the path (never from the kernel's memory) says when asked from another process, so that a
+/// mount whose daemon hangs cannot hold us: ok, the error (ENOTCONN: the daemon is dead), or
+/// kDeadlineExceeded. Call before there are threads.
 Status ProbePath(const std::string& path, std::chrono::milliseconds timeout);
 
 /// Takes the mount away; `detach`: even when it is busy, its users keep what they have open. Uses fusermount3

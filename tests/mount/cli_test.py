@@ -339,6 +339,7 @@ class Ending(unittest.TestCase):
     def test_a_second_signal_ends_at_once(self):
         with Place() as place:
             place.expect_log("leaving without tidying up: a second signal came")
+            place.expect_log("read: Unavailable: the mount is being ended")
             place.write("file", os.urandom(MIB))
             storage = Storage(place)
             child = place.mount_foreground("-o", "fuse.open_fetch=0", ufs=storage.path)
