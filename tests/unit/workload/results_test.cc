@@ -159,7 +159,7 @@ TEST(Results, NamesThatAreNotUtf8DoNotBreakTheFile) {
   RunRecord record = MakeRecord(Edition::kV30);
   record.log.reads.errors = 1;
   record.log.reads.first_error = "bad\xff name";
-  EXPECT_NO_THROW(json::parse(SummaryJson(record)));
+  EXPECT_TRUE(json::accept(SummaryJson(record)));
 }
 
 TEST(Results, FilesByEdition) {
