@@ -792,15 +792,21 @@ void Core::FailReader(const Waiter& waiter, const Status& status) {
 void Core::FinishFetched(const std::shared_ptr<Fetch>& fetch, const Status& stored, bool bytes_in_memory) {
   std::vector<std::shared_ptr<ReadRequest>> complete;
   std::vector<Waiter> left;
+  std::vector<Waiter> zeros;
   std::shared_ptr<PartBuffer> buffer;
   {
     Later later;
     MutexLock lock(mu_);
     LeaveRunningLocked(fetch);
     buffer = std::move(fetch->buffer);
-    if (bytes_in_memory) left = std::move(fetch->waiters);
-    for (Waiter& waiter :
-         fetch->waiters) {  // the whole part is a hole: nothing is in memory, all is resident
+    if (bytes_in_memory) left.swap(fetch->waiters);
+    // Else the whole part is a hole, and nothing is in memory. A reader whose object is another one for the
+    // same version (the older was invalidated) does not find it in his file: he gets zeros of his own.
+    for (Waiter& waiter : fetch->waiters) {
+      if (!waiter.request->file->object().IsResident(fetch->part)) {
+        zeros.push_back(std::move(waiter));
+        continue;
+      }
       ReadRequest::Slice& slice = waiter.request->slices[waiter.slice];
       slice.ready = slice.resident = true;
       if (--waiter.request->missing == 0) complete.push_back(waiter.request);
@@ -839,6 +845,9 @@ void Core::FinishFetched(const std::shared_ptr<Fetch>& fetch, const Status& stor
     WakeLocked();
   }
   Deliver(left, *fetch, buffer);
+  for (const Waiter& waiter : zeros) {
+    DeliverOwn(waiter, std::vector<std::byte>(waiter.request->slices[waiter.slice].range.size()));
+  }
   Complete(complete);
 }
 
@@ -1341,6 +1350,17 @@ bool PartJob::Run() {
   }
 }
 
+/// Keeps until the process ends what must not be taken apart any more.
+void LeaveBehind(std::unique_ptr<PartJob> job, std::unique_ptr<IoQueue> io) {
+  struct Left {
+    Mutex mu;
+    std::vector<std::pair<std::unique_ptr<PartJob>, std::unique_ptr<IoQueue>>> jobs GUARDED_BY(mu);
+  };
+  static auto* const left = new Left();  // never destroyed
+  MutexLock lock(left->mu);
+  left->jobs.emplace_back(std::move(job), std::move(io));
+}
+
 // --- threads --------------------------------------------------------------------------------------------
 
 void Core::WorkerMain(const std::shared_ptr<Core>& core, size_t slot) {
@@ -1384,9 +1404,8 @@ void Core::WorkerMain(const std::shared_ptr<Core>& core, size_t slot) {
     auto job = std::make_unique<PartJob>(*core, *io, std::move(fetch), std::move(buffer));
     if (!job->Run()) {
       // Given up by Stop() while the storage held us. The store and the UFS may be gone: what points at them
-      // stays unreleased, and so does the ring that may still own our memory.
-      static_cast<void>(job.release());
-      static_cast<void>(io.release());
+      // stays as it is, and so does the ring that may still own our memory.
+      LeaveBehind(std::move(job), std::move(io));
       break;
     }
   }
@@ -1503,7 +1522,7 @@ void Core::Stop(Nanos timeout) {
       if (now >= end) break;
       exited_.WaitFor(mu_, end - now);
     }
-    abandoned_ = alive_ > 0;
+    abandoned_ = abandoned_ || alive_ > 0;
     stuck_ = alive_;
     for (WorkerSlot& worker : threads_) {
       if (!worker.thread.joinable()) continue;

@@ -111,7 +111,7 @@ FaultUfs::Outcome FaultUfs::Meet(Op op, const std::string& path, uint64_t offset
       ++rule.seen;
       if (rule.seen >= fault.first && rule.seen - fault.first < fault.times) due.push_back(fault);
     }
-    if (random_.has_value() && one_in_ != 0 && op == Op::kRead) {
+    if (random_.has_value() && one_in_ != 0 && op == Op::kRead && path.rfind("clean", 0) != 0) {
       if (random_->OneIn(one_in_)) outcome.error = Status(Code::kIo, "injected", EIO);
       if (random_->OneIn(one_in_)) outcome.short_to = random_->Below(100000);
       if (random_->OneIn(one_in_)) delay = std::chrono::microseconds(random_->Below(1000));

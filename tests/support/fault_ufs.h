@@ -46,7 +46,7 @@ class FaultUfs final : public Ufs {
 
   void Add(Fault fault) EXCLUDES(mu_);
   /// Each read fails with kIo with chance 1 in `one_in` (0: never), is cut short as often, and is delayed by
-  /// up to a millisecond as often.
+  /// up to a millisecond as often. Paths that begin with "clean" are spared.
   void Seed(uint64_t seed, uint64_t one_in) EXCLUDES(mu_);
   /// No more faults; hanging calls go on.
   void Release() EXCLUDES(mu_);

@@ -105,7 +105,8 @@ class FetchRig {
   }
 
   /// True once nothing is queued or in memory any more; waits at most ten seconds.
-  bool Idle() {
+  /// `pass_time`: the clock goes on meanwhile, so that what merely lingers goes too.
+  bool Idle(bool pass_time = false) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (std::chrono::steady_clock::now() < end) {
       const FetchEngineState state = engine->State();
@@ -113,6 +114,7 @@ class FetchRig {
           metrics.fetch_queued.value() == 0) {
         return true;
       }
+      if (pass_time) clock.Advance(std::chrono::seconds(1));
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return false;
