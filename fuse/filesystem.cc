@@ -54,6 +54,52 @@ class BoundedPool {
   std::shared_ptr<Gate> gate_;
 };
 
+/// What the store is told to tell. The store may be inside a call to it at the moment when its filesystem
+/// goes, so it is never freed (one per mount, a few bytes); Detach() waits for such a call.
+class StoreEar final : public StoreListener {
+ public:
+  static StoreEar& Make(StoreListener& target) {
+    static Mutex mu;
+    static std::vector<std::unique_ptr<StoreEar>>& all = *new std::vector<std::unique_ptr<StoreEar>>;
+    MutexLock lock(mu);
+    all.emplace_back(new StoreEar(target));
+    return *all.back();
+  }
+  void OnComplete(const ObjectId& id) override {
+    if (StoreListener* const target = Enter()) {
+      target->OnComplete(id);
+      Leave();
+    }
+  }
+  void OnGone(const ObjectId& id) override {
+    if (StoreListener* const target = Enter()) {
+      target->OnGone(id);
+      Leave();
+    }
+  }
+  void Detach() EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    target_ = nullptr;
+    while (inside_ > 0) left_.Wait(mu_);  // calls are quick by contract
+  }
+
+ private:
+  explicit StoreEar(StoreListener& target) : target_(&target) {}
+  StoreListener* Enter() EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    if (target_ != nullptr) ++inside_;
+    return target_;
+  }
+  void Leave() EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    if (--inside_ == 0) left_.NotifyAll();
+  }
+  Mutex mu_;
+  CondVar left_;
+  StoreListener* target_ GUARDED_BY(mu_);
+  int inside_ GUARDED_BY(mu_) = 0;
+};
+
 }  // namespace
 
 class Filesystem::Impl final : public StoreListener, public std::enable_shared_from_this<Impl> {
@@ -381,6 +427,11 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
           backings_.Get(*wish.object, device_, [&file] { return file->object().File(); });
       if (backing.ok()) {
         wish.backing = std::move(backing).value();
+      } else if (backing.status().code() == Code::kCorruption) {
+        // The file was taken away; what comes now may be stored again, in a new object.
+        Result<ObjectRef> anew = store_.Acquire(file->version(), file->path());
+        if (!anew.ok()) return anew.status();
+        file = std::make_shared<FetchFile>(ufs_, file->path(), file->version(), std::move(anew).value());
       } else {
         LogWarn("fuse", file->path() + " opens daemon-served: " + backing.status().ToString());
       }
@@ -642,10 +693,15 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
     LogWarn("fuse", "a thread waits on storage that does not answer; leaving it behind");
   }
   bool stuck() const { return stuck_.load(); }
-  ObjectStore& store() { return store_; }
 
+  void Listen() {
+    ear_ = &StoreEar::Make(*this);
+    store_.SetListener(ear_);
+  }
   /// After Shutdown(). Not in the destructor: the last reference may be a stuck thread's.
   void StopThreads() {
+    store_.SetListener(nullptr);
+    ear_->Detach();
     if (stuck()) {  // their gates are closed: whoever comes back takes nothing on any more
       pool_->Abandon();
       notices_->Abandon();
@@ -678,6 +734,7 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
   std::atomic<bool> passthrough_active_{false};
   std::atomic<KernelSide*> kernel_{nullptr};
   std::atomic<bool> stuck_{false};
+  StoreEar* ear_ = nullptr;
 
   Mutex mu_;
   std::unordered_map<HandleId, std::shared_ptr<FileHandle>> files_ GUARDED_BY(mu_);
@@ -692,12 +749,11 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
 Filesystem::Filesystem(const FilesystemOptions& options, Ufs& ufs, ObjectStore& store, FetchEngine& engine,
                        Metrics& metrics, Clock& clock)
     : impl_(std::make_shared<Impl>(options, ufs, store, engine, metrics, clock)) {
-  store.SetListener(impl_.get());
+  impl_->Listen();
 }
 
 Filesystem::~Filesystem() {
   impl_->Shutdown();
-  impl_->store().SetListener(nullptr);
   impl_->StopThreads();
 }
 

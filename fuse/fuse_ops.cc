@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -590,19 +591,16 @@ void FuseContext::Begin() {
   open_requests_.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Nothing of this object is touched after the count: it may be gone then.
 void FuseContext::End() {
-  if (open_requests_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  MutexLock lock(mu_);  // pairs with the check in Drain()
-  drained_.NotifyAll();
+  open_requests_.fetch_sub(1, std::memory_order_release);
 }
 
-bool FuseContext::Drain(std::chrono::nanoseconds timeout) {
+bool FuseContext::Drain(std::chrono::nanoseconds timeout) const {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  MutexLock lock(mu_);
   while (open_requests_.load(std::memory_order_acquire) != 0) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= deadline) return false;
-    drained_.WaitFor(mu_, deadline - now);
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
 }

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdint>
 
-#include "cache/base/mutex.h"
 #include "fuse/filesystem.h"
 
 namespace stoker {
@@ -33,10 +32,10 @@ class FuseContext {
   InitFacts& init() { return init_; }
 
   /// A request was taken on / has been answered and will not touch libfuse again.
-  void Begin() EXCLUDES(mu_);
-  void End() EXCLUDES(mu_);
+  void Begin();
+  void End();
   /// Waits until no request is being answered; false when that took longer than `timeout`.
-  bool Drain(std::chrono::nanoseconds timeout) EXCLUDES(mu_);
+  bool Drain(std::chrono::nanoseconds timeout) const;
 
  private:
   Filesystem& filesystem_;
@@ -44,8 +43,6 @@ class FuseContext {
   const bool want_passthrough_;
   InitFacts init_;
   std::atomic<int64_t> open_requests_{0};
-  Mutex mu_;
-  CondVar drained_;
 };
 
 /// Request ↔ Filesystem call, nothing else. Operations that are not here are refused by the kernel (the mount
