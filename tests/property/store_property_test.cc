@@ -38,11 +38,14 @@ struct ModelObject {
   std::map<uint32_t, std::vector<std::byte>> parts;
 };
 
-/// A held ref, and what its snapshot must still show.
+/// What all refs to one object of one time share: parts that must stay as long as one of them lives.
+struct Snapshot {
+  std::map<uint32_t, std::vector<std::byte>> resident;
+  bool attached = true;  // not invalidated yet
+};
 struct Held {
   ObjectRef object;
-  std::map<uint32_t, std::vector<std::byte>> resident;
-  bool attached = true;
+  std::shared_ptr<Snapshot> snapshot;
 };
 
 class StoreProperty : public ::testing::Test {
@@ -71,15 +74,14 @@ class StoreProperty : public ::testing::Test {
   Held* PickHeld() { return held_.empty() ? nullptr : &held_[random_.Below(held_.size())]; }
 
   void CheckHeld(const Held& held) {
-    for (const auto& [part, bytes] : held.resident) {
-      ASSERT_TRUE(held.object.IsResident(static_cast<PartIndex>(part))) << "a pinned part went away";
-    }
+    const auto& resident = held.snapshot->resident;
     for (uint32_t part = 0; part < held.object.part_count(); ++part) {
       const auto index = static_cast<PartIndex>(part);
-      ASSERT_EQ(held.object.IsResident(index), held.resident.contains(part));
-      if (!held.resident.contains(part)) continue;
-      ASSERT_EQ(ReadPart(held.object, index), held.resident.at(part));
+      ASSERT_EQ(held.object.IsResident(index), resident.contains(part)) << "part " << part;
+      if (!resident.contains(part)) continue;
+      ASSERT_EQ(ReadPart(held.object, index), resident.at(part));
     }
+    ASSERT_EQ(held.object.complete(), resident.size() == held.object.part_count());
   }
 
   void Acquire() {
@@ -87,39 +89,40 @@ class StoreProperty : public ::testing::Test {
     ModelObject& object = PickObject();
     auto acquired = store_->Acquire(object.version, "property", 0);
     ASSERT_TRUE(acquired.ok()) << acquired.status().ToString();
-    Held held{std::move(acquired).value(), {}, true};
-    for (uint32_t part = 0; part < held.object.part_count(); ++part) {
-      if (!held.object.IsResident(static_cast<PartIndex>(part))) continue;
-      ASSERT_TRUE(object.parts.contains(part)) << "resident, but never committed";
-      held.resident[part] = object.parts.at(part);
+    Held held{std::move(acquired).value(), nullptr};
+    for (const Held& other : held_) {
+      if (other.snapshot->attached && other.object.id() == held.object.id()) held.snapshot = other.snapshot;
+    }
+    if (held.snapshot == nullptr) {
+      held.snapshot = std::make_shared<Snapshot>();
+      for (uint32_t part = 0; part < held.object.part_count(); ++part) {
+        if (!held.object.IsResident(static_cast<PartIndex>(part))) continue;
+        ASSERT_TRUE(object.parts.contains(part)) << "resident, but never committed";
+        held.snapshot->resident[part] = object.parts.at(part);
+      }
     }
     CheckHeld(held);
     held_.push_back(std::move(held));
   }
   void Release() {
     if (held_.empty()) return;
-    held_.erase(held_.begin() + static_cast<ptrdiff_t>(random_.Below(held_.size())));
+    const auto it = held_.begin() + static_cast<ptrdiff_t>(random_.Below(held_.size()));
+    CheckHeld(*it);
+    held_.erase(it);
   }
   void Commit() {
     Held* held = PickHeld();
     if (held == nullptr || held->object.part_count() == 0) return;
     const auto part = static_cast<uint32_t>(random_.Below(held->object.part_count()));
-    if (held->resident.contains(part)) return;  // resident bytes are never rewritten
+    if (held->snapshot->resident.contains(part)) return;  // resident bytes are never rewritten
     const auto index = static_cast<PartIndex>(part);
-    const bool hole = random_.OneIn(8);
     const uint64_t size = held->object.PartRange(index).size();
-    // Commits of zeros on a part that once held other bytes must write them: a hole is for parts never
-    // written.
-    const auto bytes = hole ? std::vector<std::byte>(size) : RandomBytes(random_, size);
+    const auto bytes = random_.OneIn(8) ? std::vector<std::byte>(size) : RandomBytes(random_, size);
     const Status stored = StorePart(*store_, held->object, index, bytes);
     if (stored.code() == Code::kNoSpace) return;
     ASSERT_TRUE(stored.ok()) << stored.ToString();
-    held->resident[part] = bytes;
-    for (Held& other : held_) {
-      if (other.attached && held->attached && other.object.id() == held->object.id())
-        other.resident[part] = bytes;
-    }
-    if (held->attached) ByToken(held->object.id()).parts[part] = bytes;
+    held->snapshot->resident[part] = bytes;
+    if (held->snapshot->attached) ByToken(held->object.id()).parts[part] = bytes;
   }
   /// The fetch that was given up half way: bytes in the file, no commit.
   void Abandon() {
@@ -127,59 +130,48 @@ class StoreProperty : public ::testing::Test {
     if (held == nullptr || held->object.part_count() == 0) return;
     const auto index = static_cast<PartIndex>(random_.Below(held->object.part_count()));
     if (held->object.IsResident(index)) return;
-    const auto reservation = store_->Reserve(held->object, kPart);
+    const ByteRange range = held->object.PartRange(index);
+    const auto reservation = store_->Reserve(held->object, range.size());
+    if (!reservation.ok()) return;
     const auto file = held->object.File();
-    ASSERT_TRUE(file.ok());
-    const auto bytes = RandomBytes(random_, 100);
-    if (held->object.PartRange(index).size() < bytes.size()) return;
-    ASSERT_EQ(::pwrite(file.value()->get(), bytes.data(), bytes.size(),
-                       static_cast<off_t>(held->object.PartRange(index).begin)),
-              100);
+    ASSERT_TRUE(file.ok()) << file.status().ToString();
+    const auto bytes = RandomBytes(random_, 1 + random_.Below(range.size()));
+    ASSERT_EQ(::pwrite(file.value()->get(), bytes.data(), bytes.size(), static_cast<off_t>(range.begin)),
+              static_cast<ssize_t>(bytes.size()));
   }
   void Invalidate() {
     ModelObject& object = PickObject();
     const ObjectId id = MakeObjectId(object.version);
     store_->Invalidate(id);
-    object.parts.clear();
+    Detach(id);
+  }
+  void Detach(const ObjectId& id) {
+    ByToken(id).parts.clear();
     for (Held& held : held_) {
-      if (held.object.id() == id) held.attached = false;
+      if (held.object.id() == id) held.snapshot->attached = false;
     }
   }
   void Drop() {
     Held* held = PickHeld();
-    if (held == nullptr || held->resident.empty()) return;
-    const uint32_t part = held->resident.begin()->first;
+    if (held == nullptr || held->snapshot->resident.empty()) return;
+    const uint32_t part = held->snapshot->resident.begin()->first;
     const bool whole = held->object.complete();
-    const bool attached = held->attached;
     const ObjectId id = held->object.id();
     store_->DropDamaged(held->object, static_cast<PartIndex>(part));
-    if (!attached) {
-      // Snapshots of one moment share their parts, those of other moments do not; find out which these are.
-      for (Held& other : held_) {
-        if (other.object.id() == id && !other.attached &&
-            !other.object.IsResident(static_cast<PartIndex>(part))) {
-          other.resident.erase(part);
-        }
-      }
-      return;
-    }
-    for (Held& other : held_) {
-      if (other.object.id() != id || !other.attached) continue;
-      other.resident.erase(part);
-      if (whole) other.attached = false;
-    }
+    held->snapshot->resident.erase(part);
+    if (!held->snapshot->attached) return;
     if (whole) {
-      ByToken(id).parts.clear();
+      Detach(id);
     } else {
       ByToken(id).parts.erase(part);
     }
   }
   void VerifyOne() {
     Held* held = PickHeld();
-    if (held == nullptr || held->resident.empty()) return;
-    const Status verified =
-        store_->Verify(held->object, static_cast<PartIndex>(held->resident.rbegin()->first));
-    if (held->attached) {
+    if (held == nullptr || held->snapshot->resident.empty()) return;
+    const uint32_t part = held->snapshot->resident.rbegin()->first;
+    const Status verified = store_->Verify(held->object, static_cast<PartIndex>(part));
+    if (held->snapshot->attached) {
       ASSERT_TRUE(verified.ok()) << verified.ToString();
     } else {
       ASSERT_EQ(verified.code(), Code::kStale);
