@@ -1,6 +1,7 @@
 #include "workload/reader.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,13 +26,22 @@ uint64_t NowNs() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
+constexpr uint64_t kBigPageBytes = 2 * kMiB;
+
 struct FreeDeleter {
   void operator()(void* memory) const { std::free(memory); }
 };
 using Buffer = std::unique_ptr<std::byte, FreeDeleter>;
 
+/// Big buffers get big pages: O_DIRECT pins every page of each call.
 Buffer AlignedBuffer(uint64_t bytes) {
-  return Buffer(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, AlignUp(bytes, kPageBytes))));
+  const uint64_t alignment = bytes >= kBigPageBytes ? kBigPageBytes : kPageBytes;
+  const uint64_t size = AlignUp(bytes, alignment);
+  Buffer buffer(static_cast<std::byte*>(std::aligned_alloc(alignment, size)));
+  if (buffer != nullptr && alignment == kBigPageBytes) {
+    static_cast<void>(::madvise(buffer.get(), size, MADV_HUGEPAGE));  // a wish; small pages work as well
+  }
+  return buffer;
 }
 
 /// One counted pread; short only at the end of the file.
