@@ -150,7 +150,8 @@ int Run(int argc, const char* const* argv, const CliHooks& hooks) {
   status->add_option("MOUNTPOINT", status_arguments.mountpoint, "May be left out");
   status->add_flag("--json", status_arguments.json, "As JSON");
 
-  CLI::App* config = app.add_subcommand("config", "Show settings and their documentation");
+  CLI::App* config =
+      app.add_subcommand("config", "Show settings, and the documentation of settings and metrics");
   config->require_subcommand(1);
   CLI::App* show = config->add_subcommand("show", "The values in force and where each came from");
   show->footer(kShowHelp);
@@ -160,6 +161,8 @@ int Run(int argc, const char* const* argv, const CliHooks& hooks) {
   CLI::App* defaults = config->add_subcommand("default", "A commented configuration file with every default");
   CLI::App* docs =
       config->add_subcommand("docs", "Every key with default, value, meaning and reason, as Markdown");
+
+  CLI::App* metrics = config->add_subcommand("metrics", "Every metric with unit and meaning, as Markdown");
 
   CLI::App* version = app.add_subcommand("version", "Print the version");
 
@@ -187,6 +190,7 @@ int Run(int argc, const char* const* argv, const CliHooks& hooks) {
   }
   if (defaults->parsed()) std::fputs(RenderDefaultYaml().c_str(), stdout);
   if (docs->parsed()) std::fputs(RenderConfigMarkdown().c_str(), stdout);
+  if (metrics->parsed()) std::fputs(RenderMetricsPage().c_str(), stdout);
   if (version->parsed()) std::printf("stoker %s\n", STOKER_VERSION);
   return kExitOk;
 }

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "cache/base/spelling.h"
+#include "cache/base/metrics.h"
 #include "cache/base/units.h"
 
 namespace stoker {
@@ -718,6 +718,17 @@ std::string RenderDefaultYaml() {
     out += "  " + std::string(key.name.substr(dot + 1)) + ": " + std::string(key.default_text) + "\n";
   }
   return out;
+}
+
+std::string RenderMetricsPage() {
+  return "# Metrics\n\n"
+         "Printed by `stoker config metrics` from the list that the program counts with. `GET /metrics` on "
+         "the control\n"
+         "socket ([control.md](control.md)) gives them as Prometheus text, `stoker status --json` under "
+         "`metrics`.\n"
+         "Counters begin at zero with the daemon; gauges return to zero when it is idle, unless they say "
+         "otherwise.\n\n" +
+         RenderMetricsMarkdown();
 }
 
 std::string RenderConfigMarkdown() {

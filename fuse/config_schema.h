@@ -129,5 +129,7 @@ Result<std::string> TranslateAlluxioValue(const AlluxioKey& key, std::string_vie
 /// conf/default.yaml, and docs/configuration.md.
 std::string RenderDefaultYaml();
 std::string RenderConfigMarkdown();
+/// docs/metrics.md.
+std::string RenderMetricsPage();
 
 }  // namespace stoker

@@ -171,7 +171,8 @@ std::string EncodeStatus(const DaemonStatus& s) {
                     {"in_flight_bytes", s.fetch.in_flight_bytes},
                     {"queued", s.fetch.queued},
                     {"io", s.fetch.io},
-                    {"io_reason", s.fetch.io_reason}}},
+                    {"io_reason", s.fetch.io_reason},
+                    {"threads", s.fetch.threads}}},
                   {"warm_jobs_running", s.warm_jobs_running},
                   {"errors",
                    {{"reads", metric("read_errors")},
@@ -208,6 +209,7 @@ Result<DaemonStatus> DecodeStatus(std::string_view text) {
     s.fetch.queued = fetch.at("queued").get<uint64_t>();
     s.fetch.io = fetch.at("io").get<std::string>();
     s.fetch.io_reason = fetch.at("io_reason").get<std::string>();
+    s.fetch.threads = fetch.at("threads").get<uint64_t>();
     s.warm_jobs_running = json.at("warm_jobs_running").get<uint64_t>();
     for (const auto& [name, value] : json.at("metrics").items()) s.metrics[name] = value.get<int64_t>();
     return s;

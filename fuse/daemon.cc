@@ -81,7 +81,9 @@ class Daemon final : public ControlBackend {
   Status Start();
   /// Serves until the mount is gone. `ready` is told once the mount and the control socket answer.
   Status Serve(const ReadyCallback& ready);
-  void Stop();
+  /// Ends what was started. `exit_status` is for the case that threads hang in dead storage: what they use
+  /// cannot be taken from under them, so the process ends here.
+  void Stop(int exit_status);
 
   DaemonStatus Describe() override;
   std::string MetricsText() override { return RenderPrometheus(Snapshot(metrics_)); }
@@ -173,7 +175,7 @@ Status Daemon::Serve(const ReadyCallback& ready) {
   return not_ready.ok() ? served : not_ready;
 }
 
-void Daemon::Stop() {
+void Daemon::Stop(int exit_status) {
   if (control_) control_->RefuseCommands();
   if (warmer_) {
     for (const WarmProgress& job : warmer_->List()) {
@@ -186,14 +188,21 @@ void Daemon::Stop() {
   control_.reset();
   stop_.Detach();
   session_.reset();
-  warmer_.reset();
-  filesystem_.reset();
-  engine_.reset();
-  ufs_.reset();
+  const bool hanging = engine_ && engine_->State().stuck_threads > 0;
+  if (!hanging) {
+    warmer_.reset();
+    filesystem_.reset();
+    engine_.reset();
+    ufs_.reset();
+  }
   if (store_) {
     if (const Status flushed = store_->Flush(kFlushTimeout); !flushed.ok()) {
       LogWarn("daemon", "not all of the cache is durable: " + flushed.message());
     }
+  }
+  if (hanging) {
+    LogInfo("daemon", "ended, with threads that hang in the storage");
+    ::_exit(exit_status);
   }
   store_.reset();
 }
@@ -242,14 +251,15 @@ int RunDaemon(const DaemonRequest& request, const ReadyCallback& ready) {
   if (const Status started = daemon.Start(); !started.ok()) {
     (*stop)->RequestStop(started.message());
     const int exit_status = Report(started, ready);
-    daemon.Stop();
+    daemon.Stop(exit_status);
     return exit_status;
   }
   const Status served = daemon.Serve(ready);
-  daemon.Stop();
   if (!served.ok()) LogError("daemon", served.message());
+  const int exit_status = served.ok() ? 0 : 1;
+  daemon.Stop(exit_status);
   LogInfo("daemon", "ended");
-  return served.ok() ? 0 : 1;
+  return exit_status;
 }
 
 }  // namespace stoker

@@ -60,7 +60,8 @@ std::string StatusPage(const DaemonStatus& s) {
   out += Line("prefetch", bytes("prefetch_useful_bytes") + " useful, " + bytes("prefetch_wasted_bytes") +
                               " wasted; " + FormatBytes(s.fetch.in_flight_bytes) + " in flight, " +
                               std::to_string(s.fetch.queued) + " parts queued");
-  out += Line("", "I/O by " + s.fetch.io + (s.fetch.io_reason.empty() ? "" : " (" + s.fetch.io_reason + ")"));
+  out += Line("", std::to_string(s.fetch.threads) + " threads, I/O by " + s.fetch.io +
+                      (s.fetch.io_reason.empty() ? "" : " (" + s.fetch.io_reason + ")"));
   out += Line("warm", std::to_string(s.warm_jobs_running) + " jobs running; " + bytes("warm_bytes") +
                           " brought in so far");
 

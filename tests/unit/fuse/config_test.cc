@@ -86,6 +86,8 @@ TEST_F(ConfigTest, DefaultsAreWhatTheListSays) {
 TEST_F(ConfigTest, TheShippedFilesAndDocsAreWhatTheListPrints) {
   EXPECT_EQ(ReadSource("conf/default.yaml"), RenderDefaultYaml())
       << "run: stoker config default > conf/default.yaml";
+  EXPECT_EQ(ReadSource("docs/metrics.md"), RenderMetricsPage())
+      << "run: stoker config metrics > docs/metrics.md";
   EXPECT_EQ(ReadSource("docs/configuration.md"), RenderConfigMarkdown())
       << "run: stoker config docs > docs/configuration.md";
 }
