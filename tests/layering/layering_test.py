@@ -25,7 +25,7 @@ ARROWS = {
 # Third-party header -> the only places that may include it.
 LIBRARIES = {
     r"fuse3?/|fuse_lowlevel|fuse\.h|fuse_common": ["fuse/fuse_ops", "fuse/session", "fuse/passthrough"],
-    r"liburing": ["cache/io/io_queue", "cache/io/io_ring"],
+    r"liburing": ["cache/io/ring_queue"],
     r"rocksdb/": ["cache/store/index"],
     r"spdlog/": ["cache/base/log"],
     r"yaml-cpp/": ["fuse/config", "workload/profile"],
