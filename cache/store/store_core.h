@@ -78,6 +78,8 @@ class StoreCore final : public ObjectStore {
     bool use_noted = false;  // in used_
   };
   using Table = std::unordered_map<ObjectId, Entry>;
+  // A node also has the key, a link and the allocator's head, and there may be two buckets for each.
+  static_assert(sizeof(Entry) + sizeof(ObjectId) + 2 * sizeof(void*) + 2 * sizeof(void*) <= 200);
   struct Removed {
     ObjectId id;
     uint64_t charged;
@@ -131,7 +133,13 @@ class StoreCore final : public ObjectStore {
 
   // store_sealer.cc: the background thread
   void Background() EXCLUDES(mu_);
+  struct Synced {
+    std::shared_ptr<ObjectState> state;
+    uint64_t inode;
+    uint64_t allocated;
+  };
   void SealBatch(const std::vector<ObjectId>& ids) EXCLUDES(mu_);
+  void WriteSealed(const std::vector<Synced>& synced) EXCLUDES(mu_);
   void WriteUses() EXCLUDES(mu_);
   /// Makes what incomplete objects hold durable; false when that was not possible within the bound.
   bool SyncIncomplete(std::chrono::steady_clock::time_point deadline) EXCLUDES(mu_);
@@ -159,7 +167,8 @@ class StoreCore final : public ObjectStore {
   uint64_t complete_ GUARDED_BY(mu_) = 0;         // INVARIANT: entries with `complete`
   std::vector<ObjectId> used_ GUARDED_BY(mu_);    // last uses that are not written yet
   std::deque<ObjectId> to_seal_ GUARDED_BY(mu_);
-  bool working_ GUARDED_BY(mu_) = true;  // the thread is between waits
+  bool working_ GUARDED_BY(mu_) = true;   // the thread is between waits
+  bool sealing_ GUARDED_BY(mu_) = false;  // the thread holds objects, for a short while
   bool over_limit_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;
   std::chrono::steady_clock::time_point stop_at_

@@ -13,8 +13,9 @@
 namespace stoker {
 namespace {
 
-/// Objects sealed with one synced index write; they are pinned meanwhile.
+/// Objects sealed with one synced index write; they are pinned meanwhile, so their bytes are bounded too.
 constexpr size_t kSealBatch = 64;
+constexpr uint64_t kSealBatchBytes = 256 * kMiB;
 /// Last uses are written this often; what is lost in a crash only makes eviction a little less fair.
 constexpr auto kUseInterval = std::chrono::seconds(30);
 constexpr size_t kUseBatch = 1024;
@@ -39,9 +40,11 @@ void StoreCore::Background() {
       const size_t count = std::min(kSealBatch, to_seal_.size());
       const std::vector<ObjectId> ids(to_seal_.begin(), to_seal_.begin() + static_cast<ptrdiff_t>(count));
       to_seal_.erase(to_seal_.begin(), to_seal_.begin() + static_cast<ptrdiff_t>(count));
+      sealing_ = true;
       lock.Unlock();
       SealBatch(ids);
       lock.Lock();
+      sealing_ = false;
     } else if (stopping_) {
       return;
     } else if (std::exchange(over_limit_, false)) {
@@ -63,12 +66,8 @@ void StoreCore::Background() {
 }
 
 void StoreCore::SealBatch(const std::vector<ObjectId>& ids) {
-  struct Synced {
-    std::shared_ptr<ObjectState> state;
-    uint64_t inode;
-    uint64_t allocated;
-  };
   std::vector<Synced> synced;
+  uint64_t bytes = 0;
   for (const ObjectId& id : ids) {
     // Gone or made anew in the meantime: whoever completes it next queues it again.
     Result<std::shared_ptr<ObjectState>> held = Hold(id, nullptr, "", 0, /*create=*/false);
@@ -92,9 +91,18 @@ void StoreCore::SealBatch(const std::vector<ObjectId>& ids) {
       continue;
     }
     synced.push_back({std::move(held).value(), info.st_ino, AllocatedBytes(info)});
+    bytes += AllocatedBytes(info);
+    if (bytes < kSealBatchBytes) continue;
+    WriteSealed(synced);
+    synced.clear();
+    bytes = 0;
   }
+  WriteSealed(synced);
+}
+
+void StoreCore::WriteSealed(const std::vector<Synced>& synced) {
   SYNC_POINT("store.object.before_seal");
-  // Writers only now: Hold() above may wait for a removal, and a removal waits for writers.
+  // Writers only here: Hold() may wait for a removal, and a removal waits for writers.
   std::vector<std::shared_ptr<ObjectState>> sealing;
   std::vector<std::pair<ObjectId, ObjectRecord>> rows;
   for (const Synced& one : synced) {

@@ -16,6 +16,7 @@ constexpr size_t kEvictBatch = 64;
 constexpr auto kRoomCheckInterval = std::chrono::milliseconds(100);
 /// How long a reservation waits for evictions of others: rounds of at most kEvictionWait.
 constexpr int kMaxRoomRounds = 200;
+constexpr int kMaxSealRounds = 4;
 constexpr auto kEvictionWait = std::chrono::milliseconds(50);
 /// Objects that one hold of the lock lets go when a protect group ends.
 constexpr size_t kUnprotectBatch = 1024;
@@ -66,7 +67,8 @@ Status StoreCore::MakeRoom(uint64_t bytes) {
     if (space_.TryReserve(bytes)) return Status::Ok();
     if (EvictSome(bytes)) continue;
     MutexLock lock(mu_);
-    if (space_.evicting() == 0) break;
+    // What is being sealed can be evicted a moment later; what users hold cannot.
+    if (space_.evicting() == 0 && !(sealing_ && round < kMaxSealRounds)) break;
     changed_.WaitFor(mu_, kEvictionWait);
   }
   if (space_.TryReserve(bytes)) return Status::Ok();  // what others evicted since
