@@ -180,10 +180,8 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
     }
   }
 
-  void Interrupt(WaitId id) {
-    errands_->Submit(
-        [self = shared_from_this(), id] { self->waits_.Fail(id, Status(Code::kCancelled, "interrupted")); });
-  }
+  void Interrupt(WaitId id) { waits_.Fail(id, Status(Code::kCancelled, "interrupted")); }
+  bool Waiting(WaitId id) const { return waits_.Waiting(id); }
 
   // --- telling the kernel ---
   void Notify(NodeName name) {
@@ -743,7 +741,7 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
 
   std::unique_ptr<BoundedPool> pool_;     // whatever may wait on the UFS
   std::unique_ptr<BoundedPool> notices_;  // may wait for the kernel, which may wait for us
-  std::unique_ptr<BoundedPool> errands_;  // must wait for nobody: interrupts, closing ids
+  std::unique_ptr<BoundedPool> errands_;  // waits for nobody: closing ids
 };
 
 Filesystem::Filesystem(const FilesystemOptions& options, Ufs& ufs, ObjectStore& store, FetchEngine& engine,
@@ -820,6 +818,9 @@ void Filesystem::ReadDir(HandleId handle, uint64_t cookie, bool with_attr,
 }
 void Filesystem::Interrupt(WaitId id) {
   impl_->Interrupt(id);
+}
+bool Filesystem::Waiting(WaitId id) const {
+  return impl_->Waiting(id);
 }
 
 }  // namespace stoker

@@ -132,8 +132,9 @@ class Filesystem {
   void ReadDir(HandleId handle, uint64_t cookie, bool with_attr, std::function<bool(const ListedEntry&)> take,
                Caller caller, Reply<std::vector<NodeId>> reply);
 
-  /// The asker gave up: answers with kCancelled if the answer has not come. Any thread; returns at once.
+  /// The asker gave up: answers with kCancelled, inside the call, if the answer has not come.
   void Interrupt(WaitId id);
+  bool Waiting(WaitId id) const;
 
  private:
   class Impl;

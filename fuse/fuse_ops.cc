@@ -98,7 +98,8 @@ void ReplyError(fuse_req_t req, const Status& status, const char* what) {
 }
 
 void OnInterrupt(fuse_req_t req, void* data) noexcept {
-  Context(req).filesystem().Interrupt(reinterpret_cast<WaitId>(data));
+  // Answering from in here would free the request under libfuse's lock.
+  Context(req).interrupts().Told(reinterpret_cast<WaitId>(data), fuse_req_ctx(req)->pid);
 }
 
 Caller MakeCaller(fuse_req_t req) {
@@ -337,7 +338,9 @@ bool ReplyFromFile(fuse_req_t req, const ReadReply& reply, int& sent) {
   const size_t size = reply.range.size();
   if (size >= kSpliceFromBytes && size <= kMaxRequestBytes &&
       pipe.Fill(reply.file->get(), reply.range.begin, size)) {
-    fuse_bufvec bytes = FUSE_BUFVEC_INIT(size);
+    fuse_bufvec bytes{};  // the library's initialiser is not C++
+    bytes.count = 1;
+    bytes.buf[0].size = size;
     bytes.buf[0].flags = static_cast<fuse_buf_flags>(FUSE_BUF_IS_FD | FUSE_BUF_FD_RETRY);
     bytes.buf[0].fd = pipe.read_end();
     sent = fuse_reply_data(req, &bytes, static_cast<fuse_buf_copy_flags>(0));

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "fuse/filesystem.h"
+#include "fuse/interrupt_watch.h"
 
 namespace stoker {
 
@@ -24,11 +25,15 @@ struct InitFacts {
 class FuseContext {
  public:
   FuseContext(Filesystem& filesystem, uint32_t max_background, bool want_passthrough)
-      : filesystem_(filesystem), max_background_(max_background), want_passthrough_(want_passthrough) {}
+      : filesystem_(filesystem),
+        interrupts_(filesystem),
+        max_background_(max_background),
+        want_passthrough_(want_passthrough) {}
 
   Filesystem& filesystem() { return filesystem_; }
   uint32_t max_background() const { return max_background_; }
   bool want_passthrough() const { return want_passthrough_; }
+  InterruptWatch& interrupts() { return interrupts_; }
   InitFacts& init() { return init_; }
 
   /// A request was taken on / has been answered and will not touch libfuse again.
@@ -39,6 +44,7 @@ class FuseContext {
 
  private:
   Filesystem& filesystem_;
+  InterruptWatch interrupts_;
   const uint32_t max_background_;
   const bool want_passthrough_;
   InitFacts init_;
