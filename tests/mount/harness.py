@@ -26,6 +26,8 @@ BIN = os.environ.get("STOKER_BIN") or os.path.join(ROOT, ".build/release/bin")
 STOKER = os.path.join(BIN, "stoker")
 # Sanitized builds are several times slower; a bound says "not for ever", it does not measure.
 PATIENCE = 4 if os.environ.get("STOKER_SANITIZE") else 1
+if "thread" in os.environ.get("STOKER_SANITIZE", ""):
+    os.environ.setdefault("TSAN_OPTIONS", f"suppressions={ROOT}/tests/support/tsan.supp")
 
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -137,7 +139,8 @@ class Place:
     def finish(self):
         """close(), then fails on what the logs should not hold. For addCleanup, where `with` does not fit."""
         surprises = [line for line in self.close().splitlines()
-                     if (re.search(r" (warning|error|critical) ", line) or "ERROR: " in line or "runtime error:" in line)
+                     if (re.search(r" (warning|error|critical) ", line) or
+                         re.search(r"ERROR: |WARNING: ThreadSanitizer|runtime error:", line))
                      and not any(re.search(regex, line) for regex in self._expected_log)]
         if surprises:
             raise AssertionError(f"unexpected in the log ({len(surprises)} lines):\n" + "\n".join(surprises[:20]))
