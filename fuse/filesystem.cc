@@ -700,7 +700,10 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
   void StopThreads() {
     store_.SetListener(nullptr);
     ear_->Detach();
-    if (stuck()) {  // their gates are closed: whoever comes back takes nothing on any more
+    // Who was stuck may have come back since.
+    const bool all_back =
+        pool_->Stop(kShutdownWait) && notices_->Stop(kShutdownWait) && errands_->Stop(kShutdownWait);
+    if (!all_back) {  // their gates are closed: whoever comes back takes nothing on any more
       pool_->Abandon();
       notices_->Abandon();
       errands_->Abandon();

@@ -71,6 +71,8 @@ constexpr size_t kPipeBytes = 1 * kMiB;
 // Below this, one pread and one copy cost less than the system calls of a splice.
 constexpr size_t kSpliceFromBytes = 32 * kKiB;
 
+thread_local bool t_serves = false;
+
 FuseContext& Context(fuse_req_t req) {
   return *static_cast<FuseContext*>(fuse_req_userdata(req));
 }
@@ -336,7 +338,7 @@ bool ReplyFromFile(fuse_req_t req, const ReadReply& reply, int& sent) {
   thread_local StagingPipe pipe;
   thread_local std::vector<char> buffer;
   const size_t size = reply.range.size();
-  if (size >= kSpliceFromBytes && size <= kMaxRequestBytes &&
+  if (t_serves && size >= kSpliceFromBytes && size <= kMaxRequestBytes &&
       pipe.Fill(reply.file->get(), reply.range.begin, size)) {
     fuse_bufvec bytes{};  // the library's initialiser is not C++
     bytes.count = 1;
@@ -589,6 +591,10 @@ ssize_t IoSpliceSend(int in, off_t* in_offset, int out, off_t* out_offset, size_
 }
 
 }  // namespace
+
+void BeServingThread() {
+  t_serves = true;
+}
 
 void FuseContext::Begin() {
   open_requests_.fetch_add(1, std::memory_order_relaxed);

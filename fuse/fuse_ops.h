@@ -56,6 +56,10 @@ class FuseContext {
 /// locks).
 const fuse_lowlevel_ops& FuseOps();
 
+/// Called by each thread that serves requests, first. Only these keep pipes: libfuse gives a thread's own
+/// pipe back only when the thread ends before the session does, and others (the engine's) do not.
+void BeServingThread();
+
 /// The way to and from /dev/fuse: libfuse 3.14 knows neither passthrough nor parallel directory operations,
 /// so its INIT reply is completed on the way out. `userdata` is the FuseContext.
 const fuse_custom_io& FuseIo();

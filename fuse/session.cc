@@ -292,6 +292,7 @@ Status SessionImpl::Run() {
 
 void SessionImpl::Serve(size_t index) {
   pthread_setname_np(pthread_self(), "stoker-fuse");
+  BeServingThread();
   sigset_t wake;
   sigemptyset(&wake);
   sigaddset(&wake, WakeSignal());
