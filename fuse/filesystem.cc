@@ -150,6 +150,7 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
       return {};
     }
     if (caller.on_wait) caller.on_wait(id);
+    if (!waits_.Arm(id)) return {};
     return {id, [self = shared_from_this(), id, shared, undo = std::move(undo)](Result<T> result) {
               if (self->waits_.Take(id)) {
                 (*shared)(std::move(result));

@@ -9,8 +9,25 @@ WaitId WaitList::Add(std::function<void(Status)> fail) {
   MutexLock lock(mu_);
   if (closed_) return 0;
   const WaitId id = next_++;
-  waiting_.emplace(id, Entry{std::move(fail), nullptr});
+  waiting_[id].fail = std::move(fail);
   return id;
+}
+
+bool WaitList::Arm(WaitId id) {
+  Entry entry;
+  {
+    MutexLock lock(mu_);
+    const auto it = waiting_.find(id);
+    if (it == waiting_.end()) return false;
+    if (it->second.given_up.ok()) {
+      it->second.armed = true;
+      return true;
+    }
+    entry = std::move(it->second);
+    waiting_.erase(it);
+  }
+  entry.fail(entry.given_up);
+  return false;
 }
 
 bool WaitList::Take(WaitId id) {
@@ -47,6 +64,10 @@ void WaitList::Fail(WaitId id, const Status& why) {
     MutexLock lock(mu_);
     const auto it = waiting_.find(id);
     if (it == waiting_.end()) return;
+    if (!it->second.armed) {
+      if (it->second.given_up.ok()) it->second.given_up = why;
+      return;
+    }
     entry = std::move(it->second);
     waiting_.erase(it);
   }
@@ -55,13 +76,21 @@ void WaitList::Fail(WaitId id, const Status& why) {
 }
 
 void WaitList::Close(const Status& why) {
-  std::unordered_map<WaitId, Entry> all;
+  std::vector<Entry> all;
   {
     MutexLock lock(mu_);
     closed_ = true;
-    all.swap(waiting_);
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      if (it->second.armed) {
+        all.push_back(std::move(it->second));
+        it = waiting_.erase(it);
+      } else {
+        if (it->second.given_up.ok()) it->second.given_up = why;
+        ++it;
+      }
+    }
   }
-  for (auto& [id, entry] : all) {
+  for (Entry& entry : all) {
     entry.fail(why);
     if (entry.cleanup) entry.cleanup();
   }
