@@ -1,6 +1,7 @@
 #include "fuse/cli_find.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
@@ -73,6 +74,11 @@ Status ExplainNoDaemon(const MountEntry& mount, const Status& from_client) {
     return {Code::kUnavailable, "'" + mount.mountpoint +
                                     "' is a dead mount, its daemon has died: `stoker umount " +
                                     mount.mountpoint + "` clears it, `stoker mount` there replaces it"};
+  }
+  if (mount.user_id && *mount.user_id != ::geteuid()) {
+    return {Code::kPermissionDenied,
+            "'" + mount.mountpoint + "' was mounted by user " + std::to_string(*mount.user_id) +
+                ": ask as that user or as root, others may not use its control socket"};
   }
   return {Code::kUnavailable, "'" + mount.mountpoint + "' is mounted, but " + from_client.message()};
 }

@@ -150,7 +150,6 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
       return {};
     }
     if (caller.on_wait) caller.on_wait(id);
-    if (!waits_.Arm(id)) return {};
     return {id, [self = shared_from_this(), id, shared, undo = std::move(undo)](Result<T> result) {
               if (self->waits_.Take(id)) {
                 (*shared)(std::move(result));
@@ -330,7 +329,7 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
     Pending<OpenedFile> pending =
         Wait<OpenedFile>(caller, std::move(reply), [this](const OpenedFile& late) { Release(late.handle); });
     if (!pending) return;
-    if (fresh) return FetchThenOpen(node, std::move(to_fetch), std::move(pending.done));
+    if (fresh) return BringThenOpen(node, std::move(to_fetch), pending);
     metrics_.meta_queued.Add();
     const bool taken = pool_->Submit([self = shared_from_this(), node, pending] {
       self->metrics_.meta_queued.Sub();
@@ -343,7 +342,7 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
       if (std::optional<Result<OpenedFile>> opened = self->TryOpen(node, file)) {
         return pending.done(std::move(*opened));
       }
-      self->FetchThenOpen(node, std::move(file), pending.done);
+      self->BringThenOpen(node, std::move(file), pending);
     });
     if (!taken) {
       metrics_.meta_queued.Sub();
@@ -351,7 +350,7 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
     }
   }
 
-  /// Opens a node whose version is fresh. Empty when its bytes should be fetched first (`to_fetch`).
+  /// Opens a node whose version is fresh. Empty when the UFS comes first (`to_fetch`).
   std::optional<Result<OpenedFile>> TryOpen(NodeId node, std::shared_ptr<FetchFile>& to_fetch) {
     Result<std::optional<NodeOpen>> joined = nodes_.JoinOpen(node);
     if (!joined.ok()) return joined.status();
@@ -374,12 +373,29 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
     }
     auto file =
         std::make_shared<FetchFile>(ufs_, std::move(path).value(), version, std::move(object).value());
-    if (passthrough_active_.load(std::memory_order_acquire) && version.size <= options_.open_fetch_bytes &&
-        !file->object().complete()) {
+    if (!file->object().complete()) {
       to_fetch = std::move(file);
       return std::nullopt;
     }
     return OpenWith(node, std::move(file));
+  }
+
+  /// Opens a file that is not whole in the cache. It will be read from the UFS anyway, so that is asked
+  /// first: a file that changed within metadata.ttl must not open as a version of which no byte can be had
+  /// any more.
+  void BringThenOpen(NodeId node, std::shared_ptr<FetchFile> file, const Pending<OpenedFile>& pending) {
+    if (passthrough_active_.load(std::memory_order_acquire) &&
+        file->version().size <= options_.open_fetch_bytes) {
+      return FetchThenOpen(node, std::move(file), pending.done);
+    }
+    SubmitWork<OpenedFile>(pending, [this, node, file = std::move(file)]() -> Result<OpenedFile> {
+      if (const Status source = file->Source().status(); source.code() == Code::kStale) {
+        FoundPast(node);
+        return StaleStatus();
+      }
+      // Another error is for the reads to find: what is resident can be read without the UFS.
+      return OpenWith(node, file);
+    });
   }
 
   void FetchThenOpen(NodeId node, std::shared_ptr<FetchFile> file,

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <memory>
@@ -56,6 +57,23 @@ Result<std::string> RealPath(const std::string& path) {
 
 }  // namespace
 
+namespace {
+/// "rw,user_id=0,group_id=0,…" → 0.
+std::optional<uid_t> UserId(std::string_view options) {
+  constexpr std::string_view kName = "user_id=";
+  while (!options.empty()) {
+    const std::string_view option = options.substr(0, options.find(','));
+    options.remove_prefix(std::min(options.size(), option.size() + 1));
+    uid_t uid = 0;
+    if (!option.starts_with(kName)) continue;
+    const auto [end, error] =
+        std::from_chars(option.data() + kName.size(), option.data() + option.size(), uid);
+    if (error == std::errc() && end == option.data() + option.size()) return uid;
+  }
+  return std::nullopt;
+}
+}  // namespace
+
 std::vector<MountEntry> ParseMountInfo(std::string_view text) {
   std::vector<MountEntry> out;
   while (!text.empty()) {
@@ -75,6 +93,7 @@ std::vector<MountEntry> ParseMountInfo(std::string_view text) {
     entry.mountpoint = Unescape(fields[4]);
     entry.type = Unescape(fields[dash + 1]);
     entry.source = Unescape(fields[dash + 2]);
+    if (dash + 3 < fields.size()) entry.user_id = UserId(fields[dash + 3]);
     out.push_back(std::move(entry));
   }
   return out;

@@ -21,7 +21,8 @@ struct MountEntry {
   std::string type;    // "ext4", "fuse.stoker"
   std::string source;  // what was mounted: for ours, the UFS
   unsigned dev_major = 0;
-  unsigned dev_minor = 0;  // for FUSE: the name of its directory in /sys/fs/fuse/connections
+  unsigned dev_minor = 0;        // for FUSE: the name of its directory in /sys/fs/fuse/connections
+  std::optional<uid_t> user_id;  // FUSE: who mounted it
 
   bool is_ours() const { return type == kMountType; }
 };

@@ -9,25 +9,8 @@ WaitId WaitList::Add(std::function<void(Status)> fail) {
   MutexLock lock(mu_);
   if (closed_) return 0;
   const WaitId id = next_++;
-  waiting_[id].fail = std::move(fail);
+  waiting_.emplace(id, Entry{std::move(fail), nullptr});
   return id;
-}
-
-bool WaitList::Arm(WaitId id) {
-  Entry entry;
-  {
-    MutexLock lock(mu_);
-    const auto it = waiting_.find(id);
-    if (it == waiting_.end()) return false;
-    if (it->second.given_up.ok()) {
-      it->second.armed = true;
-      return true;
-    }
-    entry = std::move(it->second);
-    waiting_.erase(it);
-  }
-  entry.fail(entry.given_up);
-  return false;
 }
 
 bool WaitList::Take(WaitId id) {
@@ -64,10 +47,6 @@ void WaitList::Fail(WaitId id, const Status& why) {
     MutexLock lock(mu_);
     const auto it = waiting_.find(id);
     if (it == waiting_.end()) return;
-    if (!it->second.armed) {
-      if (it->second.given_up.ok()) it->second.given_up = why;
-      return;
-    }
     entry = std::move(it->second);
     waiting_.erase(it);
   }
@@ -76,21 +55,13 @@ void WaitList::Fail(WaitId id, const Status& why) {
 }
 
 void WaitList::Close(const Status& why) {
-  std::vector<Entry> all;
+  std::unordered_map<WaitId, Entry> all;
   {
     MutexLock lock(mu_);
     closed_ = true;
-    for (auto it = waiting_.begin(); it != waiting_.end();) {
-      if (it->second.armed) {
-        all.push_back(std::move(it->second));
-        it = waiting_.erase(it);
-      } else {
-        if (it->second.given_up.ok()) it->second.given_up = why;
-        ++it;
-      }
-    }
+    all.swap(waiting_);
   }
-  for (Entry& entry : all) {
+  for (auto& [id, entry] : all) {
     entry.fail(why);
     if (entry.cleanup) entry.cleanup();
   }

@@ -18,12 +18,8 @@ using WaitId = uint64_t;  // never 0, never used twice
 /// Any thread; `fail` functions run with no lock held.
 class WaitList {
  public:
-  /// `fail` answers the request with an error. 0 when the list is closed: the caller answers itself. Nobody
-  /// answers the request before Arm(), so it may still be prepared for waiting (its interrupt registered).
+  /// `fail` answers the request with an error. 0 when the list is closed: the caller answers itself.
   WaitId Add(std::function<void(Status)> fail) EXCLUDES(mu_);
-  /// The request may be answered from now on. False: it was given up meanwhile, and has been answered in
-  /// here.
-  bool Arm(WaitId id) EXCLUDES(mu_);
   /// True for exactly one caller: the request is the caller's to answer now.
   bool Take(WaitId id) EXCLUDES(mu_);
   bool Waiting(WaitId id) const EXCLUDES(mu_);
@@ -41,8 +37,6 @@ class WaitList {
   struct Entry {
     std::function<void(Status)> fail;
     std::function<void()> cleanup;
-    bool armed = false;
-    Status given_up;  // not ok: why, before it was armed
   };
   mutable Mutex mu_;
   std::unordered_map<WaitId, Entry> waiting_ GUARDED_BY(mu_);

@@ -260,10 +260,17 @@ Result<struct stat> Disk::StatObject(const ObjectId& id) const {
 
 Status Disk::UnlinkObject(const ObjectId& id) const {
   const std::string path = RelativePath(id);
-  if (::unlinkat(objects_.get(), path.c_str(), 0) != 0 && errno != ENOENT) {
-    return Status::FromErrno(errno, "cache disk: removing " + dir_ + "/objects/" + path);
+  if (::unlinkat(objects_.get(), path.c_str(), 0) == 0 || errno == ENOENT) return Status::Ok();
+  int error = errno;
+  if (error == EISDIR) {
+    // Somebody put a directory in the object's place. It is in the way, and everything below is ours to
+    // remove.
+    std::error_code removed;
+    std::filesystem::remove_all(dir_ + "/objects/" + path, removed);  // follows no links
+    error = removed.value();
   }
-  return Status::Ok();
+  if (error == 0) return Status::Ok();
+  return Status::FromErrno(error, "cache disk: removing " + dir_ + "/objects/" + path);
 }
 
 Status Disk::UnlinkAll() const {

@@ -1,14 +1,18 @@
 #include "cache/store/index.h"
 
+#include <fcntl.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 
+#include "cache/base/fd.h"
 #include "cache/base/units.h"
 
 namespace stoker {
@@ -20,6 +24,8 @@ constexpr size_t kWriteBufferBytes = 8 * kMiB;       // per column family
 constexpr size_t kAllWriteBuffersBytes = 32 * kMiB;  // together
 constexpr int kMaxOpenTables = 256;                  // descriptors
 constexpr size_t kMaxInfoLogBytes = kMiB;
+/// Opening writes a manifest, a log and, after a crash, tables of what the log held.
+constexpr uint64_t kOpenNeedsBytes = 2 * kMiB;
 /// Up to so many parts are deleted one by one; a range deletion costs every later read a little until it is
 /// compacted away, so it is kept for large objects.
 constexpr size_t kMaxSingleDeletes = 256;
@@ -47,6 +53,26 @@ rocksdb::Slice Slice(std::string_view bytes) {
 }
 std::string_view View(const rocksdb::Slice& slice) {
   return {slice.data(), slice.size()};
+}
+
+}  // namespace
+
+namespace {
+
+/// Debian's RocksDB is built with assertions, and a full disk while it opens trips one, which ends the
+/// process. So the room is asked for first.
+Status CheckRoom(const std::string& path) {
+  const std::string name = path + "/room";
+  const Fd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  int error = fd.valid() ? ::posix_fallocate(fd.get(), 0, static_cast<off_t>(kOpenNeedsBytes)) : errno;
+  if (fd.valid() && ::unlink(name.c_str()) != 0 && error == 0) error = errno;
+  if (error == 0) return Status::Ok();
+  const Status status = Status::FromErrno(error, "index: making room in " + path);
+  if (status.code() != Code::kNoSpace) return status;
+  return {Code::kNoSpace,
+          "the cache disk is full: opening the index in " + path + " needs " +
+              FormatBytesExact(kOpenNeedsBytes) + "; free some space there or choose another cache.dirs",
+          error};
 }
 
 }  // namespace
@@ -93,6 +119,7 @@ Index::Index(std::unique_ptr<Database> database) : database_(std::move(database)
 Index::~Index() = default;
 
 Result<std::unique_ptr<Index>> Index::Open(const std::string& path) {
+  RETURN_IF_ERROR(CheckRoom(path));
   rocksdb::DBOptions options;
   options.create_if_missing = true;
   options.create_missing_column_families = true;

@@ -70,6 +70,27 @@ class Faults(unittest.TestCase):
         self.assertEqual(self.place.metric("read_errors"), 0)
         self.place.umount()
 
+    def test_mounting_on_a_full_cache_disk(self):
+        os.makedirs(self.place.cache, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=700", "stoker-test", self.place.cache], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.place.cache], check=False)
+        filler = os.path.join(self.place.cache, "filler")
+        with open(filler, "wb", buffering=0) as file:
+            try:
+                while file.write(bytes(4 * KIB)):
+                    pass
+            except OSError:
+                pass  # full, as wanted
+        options = ["-o", f"cache.dirs={self.place.cache}", "-o", "cache.size=16MiB", "-o", "prefetch.part_length=1MiB",
+                   "-o", "cache.min_free=0"]
+        result = self.place.stoker("mount", self.place.ufs, self.place.mnt, *options)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertRegex(result.stderr, "No space left|the cache disk is full")
+        os.unlink(filler)
+        self.place.mount_with({"cache.size": "16MiB", "prefetch.part_length": "1MiB", "cache.min_free": "0"})
+        self.check()
+        self.place.umount()
+
     def test_cache_disk_filled_by_somebody_else(self):
         self.place.expect_log("No space left|cache disk|index")
         os.makedirs(self.place.cache, exist_ok=True)

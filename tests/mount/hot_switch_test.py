@@ -233,6 +233,20 @@ class Change(Base):
             self.assertEqual(stale, 0, "a whole object is a snapshot")
             self.assertEqual(seen, {1})
 
+    def test_changed_before_the_first_read(self):
+        """Attributes are believed for metadata.ttl, but a file that is not in the cache is not opened as a version that no
+        longer exists."""
+        write(self.ufs("file"), versioned(1, self.SIZE))
+        self.mount(**{"metadata.ttl": "10m"})
+        self.assertEqual(os.lstat(self.at("file")).st_size, self.SIZE)
+        self.change_in_place("file", versioned(2, self.SIZE))
+        self.assertEqual(versions_in(read(self.at("file")), 0), {2}, "the first read of an open that began later")
+        write(self.ufs("other"), versioned(1, self.SIZE))
+        self.assertEqual(os.lstat(self.at("other")).st_size, self.SIZE)
+        os.unlink(self.ufs("other"))
+        with self.assertRaises(FileNotFoundError):
+            read(self.at("other"))
+
     def both(self, change):
         for warm in (False, True):
             with self.subTest(warm=warm):

@@ -391,6 +391,8 @@ TEST(MountTableTest, LinesAreUnderstood) {
   EXPECT_EQ(mounts[1].mountpoint, "/mnt/a b");
   EXPECT_EQ(mounts[1].source, "/data/s\\et");
   EXPECT_EQ(mounts[1].dev_minor, 45u);
+  EXPECT_EQ(mounts[1].user_id, std::optional<uid_t>(0));
+  EXPECT_EQ(mounts[3].user_id, std::nullopt);
   EXPECT_TRUE(mounts[1].is_ours());
   EXPECT_FALSE(mounts[0].is_ours());
   EXPECT_EQ(MountAt(mounts, "/mnt")->source, "/other") << "the uppermost";

@@ -1,6 +1,7 @@
 #include "cache/store/recovery.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -120,6 +121,17 @@ TEST_F(RecoveryTest, RowsWithoutPartsOrFileAndCutFilesAreDropped) {
     EXPECT_FALSE(index_->HasParts(Id(n)).value()) << n;
   }
   EXPECT_TRUE(index_->GetRemovals().value().empty());
+}
+
+TEST_F(RecoveryTest, ADirectoryInAnObjectsPlaceIsRemoved) {
+  Run("boot-1");
+  MakeObject(1, ObjectPhase::kIncomplete, true, true);
+  const auto path = dir_ / ("cache/objects/" + Disk::RelativePath(Id(1)));
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+  ASSERT_EQ(::mkdir((path + "/below").c_str(), 0700), 0);
+  EXPECT_TRUE(Run("boot-1").empty());
+  EXPECT_FALSE(FileExists(1));
 }
 
 TEST_F(RecoveryTest, RemovalsAreFinished) {
