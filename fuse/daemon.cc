@@ -188,7 +188,9 @@ void Daemon::Stop(int exit_status) {
   control_.reset();
   stop_.Detach();
   session_.reset();
-  const bool hanging = engine_ && engine_->State().stuck_threads > 0;
+  if (filesystem_) filesystem_->Shutdown();
+  const bool hanging =
+      (engine_ && engine_->State().stuck_threads > 0) || (filesystem_ && filesystem_->stuck());
   if (!hanging) {
     warmer_.reset();
     filesystem_.reset();

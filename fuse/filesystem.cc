@@ -708,6 +708,7 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
     LogWarn("fuse", "a thread waits on storage that does not answer; leaving it behind");
   }
   bool stuck() const { return stuck_.load(); }
+  void MarkStuck() { stuck_.store(true); }
 
   void Listen() {
     ear_ = &StoreEar::Make(*this);
@@ -783,6 +784,9 @@ void Filesystem::Shutdown() {
 }
 bool Filesystem::stuck() const {
   return impl_->stuck();
+}
+void Filesystem::MarkStuck() {
+  impl_->MarkStuck();
 }
 
 void Filesystem::Lookup(NodeId parent, const std::string& name, Caller caller, Reply<NodeAttr> reply) {

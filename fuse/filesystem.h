@@ -99,9 +99,11 @@ class Filesystem {
   void AttachKernel(KernelSide* kernel, std::shared_ptr<BackingDevice> passthrough);
   /// Answers everything that waits with kUnavailable and refuses what comes after. Idempotent, bounded.
   void Shutdown();
-  /// After Shutdown(): a thread is stuck in storage that does not answer. It was left behind, so the UFS must
-  /// not be destroyed: end the process with _exit.
+  /// After Shutdown(): a thread is stuck in storage that does not answer. It was left behind, so neither this
+  /// nor the UFS and the store must be destroyed: end the process with _exit.
   bool stuck() const;
+  /// The session's word that a thread of its own is stuck in a call of this.
+  void MarkStuck();
 
   /// A node, or node 0 with the time for which the name may be taken as missing.
   void Lookup(NodeId parent, const std::string& name, Caller caller, Reply<NodeAttr> reply);

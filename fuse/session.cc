@@ -267,6 +267,7 @@ Status SessionImpl::Run() {
   watcher.join();
   filesystem_.Shutdown();
   if (!all_back || !context_->Drain(options_.stop_grace)) {
+    filesystem_.MarkStuck();
     // A thread hangs in the cache disk. The kernel frees the mount's users when the process ends.
     MutexLock lock(mu_);
     for (Worker& worker : workers_) {
