@@ -1,7 +1,6 @@
 #include "fuse/fuse_ops.h"
 
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,20 +80,10 @@ double Seconds(Nanos time) {
   return std::chrono::duration<double>(time).count();
 }
 
-/// A broken storage fails thousands of requests a second; the log gets a few of them.
-bool MayLogNow() {
-  static std::atomic<int64_t> window{0};
-  static std::atomic<int> used{0};
-  constexpr int kPerSecond = 10;
-  const int64_t now = ::time(nullptr);
-  if (window.exchange(now) != now) used.store(0);
-  return used.fetch_add(1) < kPerSecond;
-}
-
 void ReplyError(fuse_req_t req, const Status& status, const char* what) {
   const LogLevel level = LogLevelFor(status);
-  if ((level != LogLevel::kDebug || LogDebugEnabled()) && MayLogNow()) {
-    Log(level, "fuse", std::string(what) + ": " + status.ToString());
+  if (level != LogLevel::kDebug || LogDebugEnabled()) {
+    Context(req).failures_log().Log(level, "fuse", std::string(what) + ": " + status.ToString());
   }
   fuse_reply_err(req, ToErrno(status));
 }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "cache/base/log.h"
 #include "fuse/filesystem.h"
 #include "fuse/interrupt_watch.h"
 
@@ -35,6 +36,8 @@ class FuseContext {
   bool want_passthrough() const { return want_passthrough_; }
   InterruptWatch& interrupts() { return interrupts_; }
   InitFacts& init() { return init_; }
+  /// A broken storage fails thousands of requests a second.
+  LogLimiter& failures_log() { return failures_log_; }
 
   /// A request was taken on / has been answered and will not touch libfuse again.
   void Begin();
@@ -48,6 +51,7 @@ class FuseContext {
   const uint32_t max_background_;
   const bool want_passthrough_;
   InitFacts init_;
+  LogLimiter failures_log_{10};  // enough to see which kinds there are
   std::atomic<int64_t> open_requests_{0};
 };
 

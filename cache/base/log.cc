@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <utility>
 
 #include "cache/base/check.h"
 #include "cache/base/mutex.h"
@@ -97,6 +98,27 @@ void Log(LogLevel level, std::string_view room, std::string_view message) {
 
 bool LogDebugEnabled() {
   return Current()->should_log(spdlog::level::debug);
+}
+
+void LogLimiter::Log(LogLevel level, std::string_view room, std::string_view message) {
+  uint64_t dropped = 0;
+  {
+    MutexLock lock(mu_);
+    const Nanos now = clock_.Now();
+    if (now - second_began_ >= std::chrono::seconds(1)) {
+      second_began_ = now;
+      written_ = 0;
+    }
+    if (written_ >= per_second_) {
+      ++dropped_;
+      return;
+    }
+    ++written_;
+    dropped = std::exchange(dropped_, 0);
+  }
+  if (dropped == 0) return stoker::Log(level, room, message);
+  stoker::Log(level, room,
+              std::string(message) + " (lines like this one left out: " + std::to_string(dropped) + ")");
 }
 
 void CheckFailed(const char* file, int line, const char* condition) {

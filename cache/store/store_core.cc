@@ -127,7 +127,7 @@ void StoreCore::TouchLocked(Entry& entry) {
 
 Status StoreCore::Failed(const Status& status) {
   metrics_.cache_errors.Add();
-  LogWarn("store", status.message());
+  failures_log_.Log(LogLevel::kWarn, "store", status.message());
   return status;
 }
 
@@ -416,7 +416,7 @@ Result<std::shared_ptr<const Fd>> StoreCore::OpenFile(ObjectState& state) {
   }
   if (status.ok()) return file;
   if (status.code() == Code::kCorruption) {
-    LogWarn("store", status.message() + "; the object is dropped");
+    damage_log_.Log(LogLevel::kWarn, "store", status.message() + "; the object is dropped");
     metrics_.cache_errors.Add();
     Remove(state.id, {.only = &state, .lost = true, .damaged = std::nullopt});
     return status;
@@ -666,8 +666,9 @@ void StoreCore::DropDamaged(const ObjectRef& object, PartIndex part) {
     }
   }
   metrics_.cache_damaged_parts.Add();
-  LogWarn("store", "part " + std::to_string(ToInt(part)) + " of " + state.name_hint + " (" +
-                       Disk::RelativePath(state.id) + ") is damaged and dropped");
+  damage_log_.Log(LogLevel::kWarn, "store",
+                  "part " + std::to_string(ToInt(part)) + " of " + state.name_hint + " (" +
+                      Disk::RelativePath(state.id) + ") is damaged and dropped");
   if (whole) {
     Remove(state.id, {.only = &state, .lost = false, .damaged = part});
     return;

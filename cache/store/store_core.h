@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cache/base/log.h"
 #include "cache/base/mutex.h"
 #include "cache/store/disk.h"
 #include "cache/store/eviction_policy.h"
@@ -112,7 +113,7 @@ class StoreCore final : public ObjectStore {
   void SetCompleteLocked(Entry& entry) REQUIRES(mu_);
   void SetRecordedLocked(Entry& entry) REQUIRES(mu_);
   Result<uint64_t> ReadChecksum(ObjectState& state, PartIndex part);
-  /// Counts and logs a failure of disk or index, and hands it on.
+  /// Counts a failure of disk or index, logs it (a few a second at most), and hands it on.
   Status Failed(const Status& status);
 
   // store_space.cc: room, removal, protection
@@ -150,6 +151,9 @@ class StoreCore final : public ObjectStore {
   const std::string boot_id_;
   Metrics& metrics_;
   Clock& clock_;
+  // A cache directory that is gone fails every part. Limited apart: neither kind may hide the other.
+  LogLimiter failures_log_{5, clock_};
+  LogLimiter damage_log_{5, clock_};
   std::atomic<StoreListener*> listener_{nullptr};
   Space space_;
   FileCache files_;

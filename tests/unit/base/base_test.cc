@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cache/base/checksum.h"
 #include "cache/base/gate.h"
 #include "cache/base/ids.h"
+#include "cache/base/log.h"
 #include "cache/base/metrics.h"
 #include "cache/base/random.h"
 #include "cache/base/result.h"
@@ -18,6 +22,7 @@
 #include "cache/base/units.h"
 #include "cache/base/worker_pool.h"
 #include "tests/support/seed.h"
+#include "tests/support/temp_dir.h"
 
 namespace stoker {
 namespace {
@@ -164,6 +169,47 @@ TEST(Gate, WaitsForThoseInside) {
   EXPECT_FALSE(gate.Wait(std::chrono::milliseconds(1)));
   { auto gone = std::move(pass); }
   EXPECT_TRUE(gate.Wait(std::chrono::seconds(1)));
+}
+
+TEST(LogLimiter, LetsSoManyThroughASecondAndCountsTheRest) {
+  const testing::TempDir dir;
+  ManualClock clock;
+  ASSERT_TRUE(ConfigureLog("info", dir / "log").ok());
+  LogLimiter log(2, clock);
+  for (int i = 0; i < 5; ++i) log.Log(LogLevel::kWarn, "store", "first " + std::to_string(i));
+  clock.Advance(std::chrono::milliseconds(999));
+  log.Log(LogLevel::kWarn, "store", "same second");
+  clock.Advance(std::chrono::milliseconds(1));
+  log.Log(LogLevel::kWarn, "store", "next");
+  log.Log(LogLevel::kWarn, "store", "one more");
+  ASSERT_TRUE(ConfigureLog("info", "").ok());  // back to stderr; the file is complete
+  std::ifstream file(dir / "log");
+  std::vector<std::string> messages;
+  for (std::string line; std::getline(file, line);) messages.push_back(line.substr(line.find("store: ")));
+  EXPECT_EQ(messages,
+            (std::vector<std::string>{"store: first 0", "store: first 1",
+                                      "store: next (lines like this one left out: 4)", "store: one more"}));
+}
+
+TEST(LogLimiter, ManyThreadsLoseNoCount) {
+  const testing::TempDir dir;
+  ManualClock clock;
+  ASSERT_TRUE(ConfigureLog("info", dir / "log").ok());
+  LogLimiter log(1, clock);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&log] {
+      for (int n = 0; n < 250; ++n) log.Log(LogLevel::kWarn, "store", "again");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  clock.Advance(std::chrono::seconds(1));
+  log.Log(LogLevel::kWarn, "store", "last");
+  ASSERT_TRUE(ConfigureLog("info", "").ok());
+  std::ifstream file(dir / "log");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_NE(text.find("last (lines like this one left out: 999)"), std::string::npos) << text;
 }
 
 TEST(Metrics, EveryNameOnceAndRendered) {

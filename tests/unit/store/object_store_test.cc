@@ -11,6 +11,7 @@
 #include <fstream>
 #include <thread>
 
+#include "cache/base/log.h"
 #include "cache/base/mutex.h"
 #include "cache/base/sync_point.h"
 #include "tests/support/seed.h"
@@ -551,6 +552,30 @@ TEST_F(ObjectStoreTest, TheDisksMinimumFreeSpaceIsLeft) {
 
 // ---- opening
 // --------------------------------------------------------------------------------------------------
+
+TEST_F(ObjectStoreTest, ADirectoryThatIsGoneDoesNotFloodTheLog) {
+  ManualClock clock;
+  auto opened = ObjectStore::Open(Options(), metrics_, clock);
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  store_ = std::move(opened).value();
+  fs::remove_all(dir_ / "cache");
+  ASSERT_TRUE(ConfigureLog("info", dir_ / "log").ok());
+  constexpr int kFiles = 200;
+  for (int i = 0; i < kFiles; ++i) {
+    EXPECT_FALSE(Acquire(Version("lost" + std::to_string(i), kPart)).File().ok());
+  }
+  clock.Advance(std::chrono::seconds(1));
+  EXPECT_FALSE(Acquire(Version("later", kPart)).File().ok());
+  ASSERT_TRUE(ConfigureLog("info", "").ok());
+  std::ifstream log(dir_ / "log");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(log, line);) {
+    if (line.find("cache disk: making") != std::string::npos) lines.push_back(line);
+  }
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_THAT(lines.back(), ::testing::HasSubstr("lines like this one left out: 195"));
+  EXPECT_GE(metrics_.cache_errors.value(), static_cast<uint64_t>(kFiles));  // each is counted all the same
+}
 
 TEST_F(ObjectStoreTest, OneDirectoryHasOneStore) {
   Open();
