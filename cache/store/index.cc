@@ -15,6 +15,18 @@
 #include "cache/base/fd.h"
 #include "cache/base/units.h"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define STOKER_UNDER_TSAN 1
+extern "C" {
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
+}
+#endif
+#endif
+
 namespace stoker {
 namespace {
 
@@ -47,6 +59,28 @@ Status FromRocks(const rocksdb::Status& status, const char* what) {
   if (status.IsNotFound()) code = Code::kNotFound;
   return {code, std::string("index: ") + what + ": " + status.ToString()};
 }
+
+/// A write into the database, for ThreadSanitizer builds: the packaged RocksDB is not instrumented, so the
+/// sanitizer does not see how writers hand their batches to the one of them who appends them all, and takes
+/// that for a race. This thread's accesses do not count meanwhile; those before and after do.
+class UnseenBySanitizer {
+ public:
+#if defined(STOKER_UNDER_TSAN)
+  UnseenBySanitizer() {
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  ~UnseenBySanitizer() {
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+#else
+  UnseenBySanitizer() {}
+  ~UnseenBySanitizer() {}
+#endif
+  UnseenBySanitizer(const UnseenBySanitizer&) = delete;
+  UnseenBySanitizer& operator=(const UnseenBySanitizer&) = delete;
+};
 
 rocksdb::Slice Slice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
@@ -94,6 +128,7 @@ struct Index::Database {
   Status Write(rocksdb::WriteBatch& batch, Durability durability, const char* what) {
     rocksdb::WriteOptions options;
     options.sync = durability == Durability::kMachine;
+    const UnseenBySanitizer unseen;
     return FromRocks(db->Write(options, &batch), what);
   }
   /// nullopt: no such row.
@@ -221,12 +256,14 @@ Status Index::PutObjects(const std::vector<std::pair<ObjectId, ObjectRecord>>& o
 }
 
 Status Index::PutPart(const PartKey& key, const PartRecord& record) {
+  const UnseenBySanitizer unseen;
   return FromRocks(database_->db->Put(rocksdb::WriteOptions(), database_->families[kParts],
                                       Slice(EncodePartKey(key)), Slice(EncodePart(key, record))),
                    "writing a part");
 }
 
 Status Index::DeletePart(const PartKey& key) {
+  const UnseenBySanitizer unseen;
   return FromRocks(
       database_->db->Delete(rocksdb::WriteOptions(), database_->families[kParts], Slice(EncodePartKey(key))),
       "deleting a part");
