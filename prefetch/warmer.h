@@ -40,9 +40,9 @@ struct WarmProgress {
 };
 
 /// Brings whole trees in, on request. Jobs run side by side at FetchPriority::kWarm through the one engine,
-/// with a bounded number of files and parts under way each, so memory does not grow with the tree. A job
-/// never evicts what it has just brought in: when the dataset does not fit, the rest fails with kNoSpace and
-/// the job says so. Any thread.
+/// with a bounded number of files and parts under way each, so memory does not grow with the tree; each asks
+/// the UFS several things at once (TreeWalk::kWalkers). A job never evicts what it has just brought in: when
+/// the dataset does not fit, the rest fails with kNoSpace and the job says so. Any thread.
 class Warmer {
  public:
   Warmer(Ufs& ufs, ObjectStore& store, FetchEngine& engine, Metrics& metrics, Clock& clock);

@@ -42,7 +42,7 @@ struct UfsDirEntry {
   mode_t type = 0;  // S_IFMT bits, 0 when the listing does not tell
 };
 
-/// One listing under way. One thread at a time.
+/// One listing under way. One thread at a time for Next(); any thread for StatEntry(), also meanwhile.
 class UfsDir {
  public:
   virtual ~UfsDir() = default;

@@ -138,6 +138,11 @@ FaultUfs::Outcome FaultUfs::Meet(Op op, const std::string& path, uint64_t offset
   return outcome;
 }
 
+size_t FaultUfs::MaxOpenDirs() const {
+  MutexLock lock(mu_);
+  return max_open_dirs_;
+}
+
 Result<UfsAttr> FaultUfs::Stat(const std::string& path) {
   const Outcome outcome = Meet(Op::kStat, path, 0, nullptr);
   Result<UfsAttr> attr = outcome.error.ok() ? inner_.Stat(path) : Result<UfsAttr>(outcome.error);
@@ -145,11 +150,40 @@ Result<UfsAttr> FaultUfs::Stat(const std::string& path) {
   return attr;
 }
 
+/// Attributes asked for by way of a listing meet the same faults as those asked for by path.
+class FaultDir final : public UfsDir {
+ public:
+  FaultDir(FaultUfs& faults, std::string path, std::unique_ptr<UfsDir> inner)
+      : faults_(faults), path_(std::move(path)), inner_(std::move(inner)) {
+    MutexLock lock(faults_.mu_);
+    faults_.max_open_dirs_ = std::max(faults_.max_open_dirs_, ++faults_.open_dirs_);
+  }
+  ~FaultDir() override {
+    MutexLock lock(faults_.mu_);
+    --faults_.open_dirs_;
+  }
+  Status Next(size_t max, std::vector<UfsDirEntry>& entries) override { return inner_->Next(max, entries); }
+  Result<UfsAttr> StatEntry(const std::string& name) override {
+    const std::string path = path_.empty() ? name : path_ + "/" + name;
+    const FaultUfs::Outcome outcome = faults_.Meet(FaultUfs::Op::kStat, path, 0, nullptr);
+    Result<UfsAttr> attr = outcome.error.ok() ? inner_->StatEntry(name) : Result<UfsAttr>(outcome.error);
+    faults_.Note({FaultUfs::Op::kStat, path, {}, attr.ok()});
+    return attr;
+  }
+
+ private:
+  FaultUfs& faults_;
+  const std::string path_;
+  const std::unique_ptr<UfsDir> inner_;
+};
+
 Result<std::unique_ptr<UfsDir>> FaultUfs::OpenDir(const std::string& path) {
   const Outcome outcome = Meet(Op::kList, path, 0, nullptr);
   Note({Op::kList, path, {}, outcome.error.ok()});
   if (!outcome.error.ok()) return outcome.error;
-  return inner_.OpenDir(path);
+  Result<std::unique_ptr<UfsDir>> inner = inner_.OpenDir(path);
+  if (!inner.ok()) return inner.status();
+  return std::unique_ptr<UfsDir>(std::make_unique<FaultDir>(*this, path, std::move(inner).value()));
 }
 
 Result<std::unique_ptr<UfsFile>> FaultUfs::OpenFile(const std::string& path) {

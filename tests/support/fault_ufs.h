@@ -56,6 +56,8 @@ class FaultUfs final : public Ufs {
   bool WaitForHanging(size_t count) EXCLUDES(mu_);
   uint64_t BytesRead(const std::string& path) const EXCLUDES(mu_);
   size_t Count(Op op, const std::string& path) const EXCLUDES(mu_);
+  /// The most directories that were open at once.
+  size_t MaxOpenDirs() const EXCLUDES(mu_);
 
   std::string uri() const override { return inner_.uri(); }
   Result<UfsAttr> Stat(const std::string& path) override;
@@ -71,6 +73,7 @@ class FaultUfs final : public Ufs {
   }
 
  private:
+  friend class FaultDir;
   friend class FaultFile;
   struct Outcome {
     Status error;
@@ -92,6 +95,8 @@ class FaultUfs final : public Ufs {
   std::optional<Random> random_ GUARDED_BY(mu_);
   uint64_t one_in_ GUARDED_BY(mu_) = 0;
   size_t hanging_ GUARDED_BY(mu_) = 0;
+  size_t open_dirs_ GUARDED_BY(mu_) = 0;
+  size_t max_open_dirs_ GUARDED_BY(mu_) = 0;
   bool released_ GUARDED_BY(mu_) = false;
 };
 

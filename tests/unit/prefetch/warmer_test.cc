@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -178,7 +181,9 @@ TEST_F(WarmerTest, RateAndTimeComeFromTheClock) {
   rig_->faults.Add({.op = FaultUfs::Op::kRead, .path = "b", .hang = true});
   const WarmJobId id = warmer_->Start({""}).value();
   ASSERT_TRUE(rig_->faults.WaitForHanging(1));
-  while (warmer_->Progress(id)->bytes_fetched < kPart) std::this_thread::yield();
+  while (warmer_->Progress(id)->bytes_fetched < kPart || !warmer_->Progress(id)->walk_finished) {
+    std::this_thread::yield();
+  }
   rig_->clock.Advance(std::chrono::seconds(2));
   WarmProgress progress = warmer_->Progress(id).value();
   EXPECT_DOUBLE_EQ(progress.seconds, 2);
@@ -192,6 +197,45 @@ TEST_F(WarmerTest, RateAndTimeComeFromTheClock) {
   progress = Finish(id);
   rig_->clock.Advance(std::chrono::seconds(5));
   EXPECT_DOUBLE_EQ(warmer_->Progress(id)->seconds, 22);
+}
+
+TEST_F(WarmerTest, ASlowUfsIsAskedSeveralThingsAtOnceAndTheTotalsStayTheSame) {
+  uint64_t bytes = 0;
+  for (int i = 0; i < 400; ++i) {
+    const uint64_t size = static_cast<uint64_t>(i) * 10;
+    rig_->mem.Put("d" + std::to_string(i % 20) + "/f" + std::to_string(i), PatternBytes(size, 1));
+    if (i % 100 != 7) bytes += size;
+  }
+  for (const char* bad : {"d7/f7", "d7/f107", "d7/f207", "d7/f307"}) {
+    rig_->faults.Add(
+        {.op = FaultUfs::Op::kStat, .path = bad, .times = 1000, .error = Status(Code::kIo, "bad")});
+  }
+  std::atomic<int> inside{0};
+  std::atomic<int> most{0};
+  rig_->faults.Add({.op = FaultUfs::Op::kStat, .times = 1000000, .before = [&] {
+                      const int now = ++inside;
+                      int seen = most.load();
+                      while (now > seen && !most.compare_exchange_weak(seen, now)) {
+                      }
+                      // Until a second one has been here: with one walker that would be never.
+                      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+                      while (most.load() < 2 && rig_->faults.Count(FaultUfs::Op::kStat, "") > 0 &&
+                             std::chrono::steady_clock::now() < end) {
+                        std::this_thread::yield();
+                      }
+                      --inside;
+                    }});
+  for (int round = 0; round < 3; ++round) {
+    const WarmProgress progress = Warm({""});
+    EXPECT_EQ(progress.state, State::kFailed);
+    EXPECT_EQ(progress.files_total, 400u);
+    EXPECT_EQ(progress.files_done, 396u);
+    EXPECT_EQ(progress.files_failed, 4u);
+    EXPECT_EQ(progress.bytes_total, bytes);
+    EXPECT_EQ(progress.bytes_done, bytes);
+    EXPECT_EQ(progress.bytes_fetched, round == 0 ? bytes : 0);
+  }
+  EXPECT_GE(most.load(), 2);
 }
 
 TEST_F(WarmerTest, TooManyJobsAreRefused) {
