@@ -417,7 +417,7 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
       }
       done(self->OpenWith(node, file));
     };
-    const auto one_done = [parts](const Status& status) {
+    const auto one_done = [parts](const Status& status, FetchedFor = FetchedFor::kOther) {
       if (status.code() == Code::kStale) parts->stale.store(true);
       if (parts->left.fetch_sub(1) == 1) std::exchange(parts->all_done, nullptr)();
     };

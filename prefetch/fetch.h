@@ -54,7 +54,8 @@ struct Wish {
   std::shared_ptr<FetchFile> file;
   FetchPriority priority = FetchPriority::kWarm;
   FetchEngine::DoneCallback done;
-  uint64_t ticket = 0;  // demand only: for the deadline
+  uint64_t ticket = 0;       // demand only: for the deadline
+  bool began_fetch = false;  // nobody fetched the part when it came
 };
 
 /// One part on its way, and everyone who wants it. Fields belong to Core::mu unless said otherwise.

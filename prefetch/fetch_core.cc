@@ -144,7 +144,7 @@ Status Core::Want(const std::shared_ptr<FetchFile>& file, PartIndex part, FetchP
       if (found == nullptr && priority != FetchPriority::kDemand && queue_.full()) {
         return {Code::kBusy, "the fetch queue is full (" + std::to_string(options.max_queued) + " parts)"};
       }
-      Wish wish{file, priority, std::move(done), 0};
+      Wish wish{file, priority, std::move(done), 0, found == nullptr};
       if (priority == FetchPriority::kDemand) {
         wish.ticket = next_ticket_++;
         waiting_wishes_.emplace(wish.ticket, WaitingWish{key, clock.Now() + options.deadline});
@@ -169,14 +169,15 @@ Status Core::Want(const std::shared_ptr<FetchFile>& file, PartIndex part, FetchP
       return Status::Ok();
     }
   }
-  if (done) done(at_once);
+  if (done) done(at_once, FetchedFor::kOther);
   return Status::Ok();
 }
 
 void Core::FinishWishLocked(Wish wish, const Status& status, Later& later) {
   if (wish.ticket != 0) waiting_wishes_.erase(wish.ticket);
   if (wish.done) {
-    later.calls.push_back([done = std::move(wish.done), status] { done(status); });
+    const FetchedFor whose = status.ok() && wish.began_fetch ? FetchedFor::kThisWish : FetchedFor::kOther;
+    later.calls.push_back([done = std::move(wish.done), status, whose] { done(status, whose); });
   }
   later.wishes.push_back(std::move(wish));  // its file may be the last to hold a pin
 }
@@ -248,7 +249,10 @@ void Core::FinishFetched(const std::shared_ptr<Fetch>& fetch, const Status& stor
     if (!again.empty()) {
       auto next = std::make_shared<Fetch>(fetch->key, fetch->part, fetch->range);
       next->file = again.front().file;
-      for (const Wish& wish : again) next->priority = std::min(next->priority, wish.priority);
+      for (Wish& wish : again) {
+        wish.began_fetch = &wish == &again.front();
+        next->priority = std::min(next->priority, wish.priority);
+      }
       next->wishes = std::move(again);
       EnqueueLocked(next);
     }

@@ -75,6 +75,13 @@ struct FetchedBytes {
   std::shared_ptr<const void> keep_alive;
 };
 
+/// Whose wish brought a part in. One wish at most of all that joined a fetch, so bytes counted by it are
+/// counted once; none when a reader began it, or who did took the wish back.
+enum class FetchedFor : uint8_t {
+  kThisWish,  // it was fetched because of this one
+  kOther,     // it was there already or on its way for somebody else, or could not be had
+};
+
 struct FetchEngineState {
   uint64_t in_flight_bytes = 0;  // reserved from the budget
   uint64_t queued = 0;           // fetches waiting for a thread or for budget
@@ -97,7 +104,7 @@ struct FetchEngineState {
 class FetchEngine {
  public:
   using ReadCallback = std::function<void(Result<FetchedBytes>)>;
-  using DoneCallback = std::function<void(Status)>;
+  using DoneCallback = std::function<void(Status, FetchedFor)>;
 
   static Result<std::unique_ptr<FetchEngine>> Start(const FetchEngineOptions& options, ObjectStore& store,
                                                     Metrics& metrics, Clock& clock);

@@ -84,9 +84,10 @@ void ReadAhead::State::OnRead(ByteRange range, bool stalled) {
   }
   if (forget) engine.Forget(*file, FetchPriority::kReadAhead);
   for (const uint32_t part : targets) {
-    const Status status = engine.Want(
-        file, PartIndex{part}, FetchPriority::kReadAhead,
-        [self = shared_from_this(), part](const Status& done) { self->OnDone(PartIndex{part}, done); });
+    const Status status = engine.Want(file, PartIndex{part}, FetchPriority::kReadAhead,
+                                      [self = shared_from_this(), part](const Status& done, FetchedFor) {
+                                        self->OnDone(PartIndex{part}, done);
+                                      });
     if (!status.ok()) OnDone(PartIndex{part}, status);
   }
 }

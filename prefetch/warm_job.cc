@@ -15,9 +15,7 @@ constexpr std::chrono::milliseconds kBusyPause{10};
 
 }  // namespace
 
-void WarmJob::CountFetchedLocked(uint64_t bytes) {
-  progress_.bytes_fetched += bytes;
-  metrics_.warm_bytes.Add(bytes);
+void WarmJob::CountLandedLocked(uint64_t bytes) {
   const int64_t now = std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - start_).count();
   Second& slot = seconds_[static_cast<size_t>(now) % seconds_.size()];
   if (slot.second != now) slot = {now, 0};
@@ -128,9 +126,11 @@ void WarmJob::WantParts(const std::shared_ptr<FileTask>& task) {
       ++parts_;
       ++task->outstanding;
     }
-    const Status status = engine_.Want(
-        task->file, PartIndex{i}, FetchPriority::kWarm,
-        [self = shared_from_this(), task, i](const Status& done) { self->OnPart(task, PartIndex{i}, done); });
+    const Status status =
+        engine_.Want(task->file, PartIndex{i}, FetchPriority::kWarm,
+                     [self = shared_from_this(), task, i](const Status& done, FetchedFor whose) {
+                       self->OnPart(task, PartIndex{i}, done, whose);
+                     });
     if (status.ok()) {
       ++i;
       continue;
@@ -147,13 +147,18 @@ void WarmJob::WantParts(const std::shared_ptr<FileTask>& task) {
   }
 }
 
-void WarmJob::OnPart(const std::shared_ptr<FileTask>& task, PartIndex part, const Status& status) {
+void WarmJob::OnPart(const std::shared_ptr<FileTask>& task, PartIndex part, const Status& status,
+                     FetchedFor whose) {
   MutexLock lock(mu_);
   --parts_;
   --task->outstanding;
   if (status.ok()) {
     const uint64_t bytes = task->file->object().PartRange(part).size();
-    CountFetchedLocked(bytes);
+    CountLandedLocked(bytes);
+    if (whose == FetchedFor::kThisWish) {
+      progress_.bytes_fetched += bytes;
+      metrics_.warm_bytes.Add(bytes);
+    }
     if (task->failure.ok()) {
       task->credited += bytes;
       progress_.bytes_done += bytes;

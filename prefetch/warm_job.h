@@ -65,12 +65,14 @@ class WarmJob final : public std::enable_shared_from_this<WarmJob>, private Tree
   void OnError(const std::string& path, const Status& why) override EXCLUDES(mu_);
   void TakeFile(const std::string& path, const UfsAttr& attr, bool retried);
   void WantParts(const std::shared_ptr<FileTask>& task);
-  void OnPart(const std::shared_ptr<FileTask>& task, PartIndex part, const Status& status) EXCLUDES(mu_);
+  void OnPart(const std::shared_ptr<FileTask>& task, PartIndex part, const Status& status, FetchedFor whose)
+      EXCLUDES(mu_);
   void RetryChanged() EXCLUDES(mu_);
   /// The task has nothing under way any more: counts it, and takes it off the books.
   void SettleLocked(const std::shared_ptr<FileTask>& task) REQUIRES(mu_);
   void FailLocked(const std::string& path, const Status& why) REQUIRES(mu_);
-  void CountFetchedLocked(uint64_t bytes) REQUIRES(mu_);
+  /// For the rate: bytes that this job waited for, whoever fetched them.
+  void CountLandedLocked(uint64_t bytes) REQUIRES(mu_);
   double RateLocked(Nanos now) const REQUIRES(mu_);
   bool cancelled() const EXCLUDES(mu_) {
     MutexLock lock(mu_);

@@ -30,9 +30,9 @@ struct WarmProgress {
   uint64_t files_skipped = 0;  // not regular files: symlinks, fifos, sockets, devices
   uint64_t bytes_total = 0;
   uint64_t bytes_done = 0;      // resident, of files that have not failed
-  uint64_t bytes_fetched = 0;   // of these: brought in by this job
+  uint64_t bytes_fetched = 0;   // of these: brought in by this job, not by a reader or job that was first
   double seconds = 0;           // since the start; stands still at the end
-  double bytes_per_second = 0;  // fetched, over the last seconds
+  double bytes_per_second = 0;  // landed over the last seconds; at the end, fetched over all of them
   double eta_seconds = -1;      // -1: not known yet
   /// The first failures (bounded by kMaxFailuresKept): UFS path and reason.
   std::vector<std::pair<std::string, std::string>> failures;

@@ -94,8 +94,9 @@ class FetchRig {
   std::future<Status> WantLater(const std::shared_ptr<FetchFile>& file, uint32_t part,
                                 FetchPriority priority = FetchPriority::kWarm) {
     auto promise = std::make_shared<std::promise<Status>>();
-    const Status taken = engine->Want(file, PartIndex{part}, priority,
-                                      [promise](Status status) { promise->set_value(std::move(status)); });
+    const Status taken = engine->Want(file, PartIndex{part}, priority, [promise](Status status, FetchedFor) {
+      promise->set_value(std::move(status));
+    });
     if (!taken.ok()) promise->set_value(taken);
     return promise->get_future();
   }

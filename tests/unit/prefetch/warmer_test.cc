@@ -238,6 +238,39 @@ TEST_F(WarmerTest, ASlowUfsIsAskedSeveralThingsAtOnceAndTheTotalsStayTheSame) {
   EXPECT_GE(most.load(), 2);
 }
 
+TEST_F(WarmerTest, BytesThatSomebodyElseFetchesAreNotCountedAsItsOwn) {
+  rig_->mem.Put("joined", PatternBytes(kPart, 1));
+  rig_->mem.Put("own", PatternBytes(kPart / 2, 2));
+  rig_->faults.Add({.op = FaultUfs::Op::kRead, .path = "joined", .hang = true});
+  const auto file = rig_->Open("joined");
+  auto read = rig_->ReadLater(file, {0, 10});
+  ASSERT_TRUE(rig_->faults.WaitForHanging(1));
+  const WarmJobId first = warmer_->Start({""}).value();
+  const WarmJobId second = warmer_->Start({"joined"}).value();
+  while (rig_->metrics.fetch_joined.value() < 2) std::this_thread::yield();
+  rig_->faults.Release();
+  EXPECT_TRUE(read.get().ok());
+  const WarmProgress both = Finish(first);
+  EXPECT_EQ(both.bytes_done, kPart + kPart / 2);
+  EXPECT_EQ(both.bytes_fetched, kPart / 2);
+  const WarmProgress joined = Finish(second);
+  EXPECT_EQ(joined.state, State::kDone);
+  EXPECT_EQ(joined.bytes_done, kPart);
+  EXPECT_EQ(joined.bytes_fetched, 0u);
+  EXPECT_EQ(rig_->metrics.warm_bytes.value(), kPart / 2);
+}
+
+TEST_F(WarmerTest, TwoJobsOverTheSameTreeFetchItOnceTogether) {
+  for (int i = 0; i < 50; ++i) rig_->mem.Put("f" + std::to_string(i), PatternBytes(1000, 1));
+  const WarmJobId one = warmer_->Start({""}).value();
+  const WarmJobId two = warmer_->Start({""}).value();
+  const WarmProgress a = Finish(one);
+  const WarmProgress b = Finish(two);
+  EXPECT_EQ(a.bytes_done, 50000u);
+  EXPECT_EQ(b.bytes_done, 50000u);
+  EXPECT_EQ(a.bytes_fetched + b.bytes_fetched, 50000u);
+}
+
 TEST_F(WarmerTest, TooManyJobsAreRefused) {
   rig_->mem.Put("a", PatternBytes(1000, 1));
   rig_->faults.Add({.op = FaultUfs::Op::kStat, .times = 1000, .hang = true});
