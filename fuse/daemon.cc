@@ -33,6 +33,7 @@ namespace {
 constexpr auto kReadyTimeout =
     std::chrono::seconds(30);  // a root stat through the UFS, which may be slow to wake
 constexpr auto kEngineStop = std::chrono::seconds(5);
+constexpr auto kWarmerStop = std::chrono::seconds(1);
 constexpr auto kFlushTimeout = std::chrono::seconds(5);
 constexpr auto kTidyTime = std::chrono::seconds(5);  // destructors, RocksDB's close among them
 
@@ -189,8 +190,9 @@ void Daemon::Stop(int exit_status) {
   stop_.Detach();
   session_.reset();
   if (filesystem_) filesystem_->Shutdown();
-  const bool hanging =
-      (engine_ && engine_->State().stuck_threads > 0) || (filesystem_ && filesystem_->stuck());
+  bool hanging = (engine_ && engine_->State().stuck_threads > 0) || (filesystem_ && filesystem_->stuck());
+  // A walk hangs in the same storage, and uses it as long as it does.
+  if (warmer_ && !warmer_->Stop(kWarmerStop)) hanging = true;
   if (!hanging) {
     warmer_.reset();
     filesystem_.reset();
@@ -245,8 +247,9 @@ int RunDaemon(const DaemonRequest& request, const ReadyCallback& ready) {
   LogInfo("daemon", std::string("stoker ") + STOKER_VERSION + ", pid " + std::to_string(::getpid()));
   for (const std::string& note : request.notes) LogWarn("daemon", note);
   RaiseFileLimit();
-  Result<std::unique_ptr<StopControl>> stop = StopControl::Create(
-      request.mountpoint, 2 * request.settings.fuse_stop_grace + kEngineStop + kFlushTimeout + kTidyTime);
+  Result<std::unique_ptr<StopControl>> stop =
+      StopControl::Create(request.mountpoint, 2 * request.settings.fuse_stop_grace + kEngineStop +
+                                                  kWarmerStop + kFlushTimeout + kTidyTime);
   if (!stop.ok()) return Report(stop.status(), ready);
 
   Daemon daemon(request, **stop);

@@ -63,17 +63,23 @@ Warmer::Warmer(Ufs& ufs, ObjectStore& store, FetchEngine& engine, Metrics& metri
     : impl_(std::make_unique<Impl>(ufs, store, engine, metrics, clock)) {}
 
 Warmer::~Warmer() {
+  // Whoever minds hanging storage has called Stop() before, and does not come here when it said false.
+  if (!Stop(kEndPatience)) LogWarn("prefetch", "a warm job outlives its warmer");
+}
+
+bool Warmer::Stop(Nanos timeout) {
   std::vector<Impl::Entry> entries;
   {
     MutexLock lock(impl_->mu);
     impl_->stopping = true;
-    for (auto& [id, entry] : impl_->jobs) entries.push_back(std::move(entry));
-    impl_->jobs.clear();
+    for (auto& [id, entry] : impl_->jobs) {
+      if (entry.thread.joinable()) entries.push_back({entry.job, std::move(entry.thread)});
+    }
   }
   for (const Impl::Entry& entry : entries) entry.job->Cancel();
-  const auto end = std::chrono::steady_clock::now() + kEndPatience;
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  bool all_ended = true;
   for (Impl::Entry& entry : entries) {
-    if (!entry.thread.joinable()) continue;
     const auto left =
         std::max(end - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration(0));
     if (entry.job->WaitLeft(left)) {
@@ -81,8 +87,10 @@ Warmer::~Warmer() {
     } else {
       LogWarn("prefetch", "a warm job hangs in the UFS and is left behind");
       entry.thread.detach();
+      all_ended = false;
     }
   }
+  return all_ended;
 }
 
 Result<WarmJobId> Warmer::Start(std::vector<std::string> paths) {

@@ -46,8 +46,12 @@ struct WarmProgress {
 class Warmer {
  public:
   Warmer(Ufs& ufs, ObjectStore& store, FetchEngine& engine, Metrics& metrics, Clock& clock);
-  /// Cancels what is running and waits for it (bounded by the engine's deadline).
+  /// Cancels what is running and waits for it (bounded by the default deadline of a fetch).
   ~Warmer();
+
+  /// The same within `timeout`, and no job is started any more. False: a job hangs in the UFS and its thread
+  /// is left behind; it still uses what this was made from, which must therefore stay until the process ends.
+  bool Stop(Nanos timeout);
 
   /// Starts a job over UFS paths ("" = everything): files, or directories taken with all below them. Symlinks
   /// are not followed. Returns at once; a path that does not exist is one of the job's failures. kBusy: too

@@ -289,6 +289,25 @@ TEST_F(WarmerTest, TooManyJobsAreRefused) {
   EXPECT_TRUE(warmer_->Start({"a"}).ok());
 }
 
+TEST_F(WarmerTest, StopLeavesAJobBehindThatHangsInTheUfs) {
+  rig_->mem.Put("a", PatternBytes(1000, 1));
+  rig_->faults.Add({.op = FaultUfs::Op::kStat, .hang = true});
+  const WarmJobId id = warmer_->Start({"a"}).value();
+  ASSERT_TRUE(rig_->faults.WaitForHanging(1));
+  EXPECT_FALSE(warmer_->Stop(std::chrono::milliseconds(10)));
+  EXPECT_EQ(warmer_->Start({"a"}).status().code(), Code::kCancelled);
+  rig_->faults.Release();
+  EXPECT_EQ(Finish(id).state, State::kCancelled);
+  EXPECT_TRUE(warmer_->Stop(std::chrono::seconds(10)));  // nothing is left to wait for
+}
+
+TEST_F(WarmerTest, StopWaitsForAJobThatEnds) {
+  rig_->mem.Put("a", PatternBytes(kPart, 1));
+  ASSERT_TRUE(warmer_->Start({"a"}).ok());
+  EXPECT_TRUE(warmer_->Stop(std::chrono::seconds(60)));
+  EXPECT_TRUE(rig_->Idle());
+}
+
 TEST_F(WarmerTest, DeepTreesDoNotUseUpDescriptors) {
   std::string path = "deep";
   for (int depth = 0; depth < 300; ++depth) path += "/d";
