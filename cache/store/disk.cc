@@ -90,13 +90,18 @@ Result<Fd> OpenRoot(const std::string& dir) {
                                                ", not to user " + std::to_string(::geteuid()) +
                                                ": chown it or choose another cache.dirs");
   }
-  if ((info.st_mode & 0777) != kDirMode) {
-    // Whoever could enter would read the data past the permissions that the mount shows.
-    if (::fchmod(root.get(), kDirMode) != 0)
-      return Status::FromErrno(errno, name + ": cannot be made private");
-    LogInfo("store", name + " was open to others; its mode is 0700 now");
-  }
   return root;
+}
+
+/// Whoever could enter would read the data past the permissions that the mount shows.
+Status MakePrivate(int root, const std::string& dir) {
+  const std::string name = "cache directory " + dir;
+  struct stat info = {};
+  if (::fstat(root, &info) != 0) return Status::FromErrno(errno, name);
+  if ((info.st_mode & 0777) == kDirMode) return Status::Ok();
+  if (::fchmod(root, kDirMode) != 0) return Status::FromErrno(errno, name + ": cannot be made private");
+  LogInfo("store", name + " was open to others; its mode is 0700 now");
+  return Status::Ok();
 }
 
 Result<Fd> TakeLock(int root, const std::string& dir) {
@@ -131,6 +136,20 @@ Result<bool> LooksNew(int root, const std::string& dir) {
   return is_new;
 }
 
+/// A directory with other things in it is not ours to lock, to close to others or to write to.
+Status RefuseForeign(int root, const std::string& dir) {
+  const auto has_format = [root] {
+    return ::faccessat(root, kFormatFile, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+  };
+  if (has_format()) return Status::Ok();
+  bool is_new = false;
+  ASSIGN_OR_RETURN(is_new, LooksNew(root, dir));
+  // Asked again: another one may have just made its cache here, and then the lock says who.
+  if (is_new || has_format()) return Status::Ok();
+  return {Code::kInvalidArgument, "cache directory " + dir + " is not empty and has no " + kFormatFile +
+                                      ": choose an empty or a new directory in cache.dirs"};
+}
+
 Status CheckFormat(int root, const std::string& dir) {
   const std::string name = dir + "/" + kFormatFile;
   Result<Fd> file = OpenBeneath(root, kFormatFile, O_RDONLY, 0, name);
@@ -148,12 +167,6 @@ Status CheckFormat(int root, const std::string& dir) {
                                     dir + " to start with an empty cache"};
   }
   if (file.status().code() != Code::kNotFound) return file.status();
-  bool is_new = false;
-  ASSIGN_OR_RETURN(is_new, LooksNew(root, dir));
-  if (!is_new) {
-    return {Code::kInvalidArgument, "cache directory " + dir + " is not empty and has no " + kFormatFile +
-                                        ": choose an empty or a new directory in cache.dirs"};
-  }
   Fd fresh;
   ASSIGN_OR_RETURN(fresh, OpenBeneath(root, kFormatTemporary, O_WRONLY | O_CREAT | O_TRUNC, kFileMode, name));
   const nlohmann::json format = {{"format", kFormat}, {"made_by", std::string("stoker ") + STOKER_VERSION}};
@@ -200,6 +213,8 @@ Result<std::unique_ptr<Disk>> Disk::Open(const std::string& dir) {
   const std::string whole = path.string();
   Fd root, lock, objects, pending, index;
   ASSIGN_OR_RETURN(root, OpenRoot(whole));
+  RETURN_IF_ERROR(RefuseForeign(root.get(), whole));
+  RETURN_IF_ERROR(MakePrivate(root.get(), whole));
   ASSIGN_OR_RETURN(lock, TakeLock(root.get(), whole));
   RETURN_IF_ERROR(CheckFormat(root.get(), whole));
   ASSIGN_OR_RETURN(objects, OpenSubdirectory(root.get(), whole, "objects"));

@@ -10,7 +10,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "cache/base/fd.h"
 #include "cache/base/units.h"
@@ -36,7 +38,7 @@ constexpr size_t kWriteBufferBytes = 8 * kMiB;       // per column family
 constexpr size_t kAllWriteBuffersBytes = 32 * kMiB;  // together
 constexpr int kMaxOpenTables = 256;                  // descriptors
 constexpr size_t kMaxInfoLogBytes = kMiB;
-/// Opening writes a manifest, a log and, after a crash, tables of what the log held.
+/// Opening writes a manifest and a log, besides tables of what the last log held.
 constexpr uint64_t kOpenNeedsBytes = 2 * kMiB;
 /// Up to so many parts are deleted one by one; a range deletion costs every later read a little until it is
 /// compacted away, so it is kept for large objects.
@@ -96,16 +98,24 @@ namespace {
 /// Debian's RocksDB is built with assertions, and a full disk while it opens trips one, which ends the
 /// process. So the room is asked for first.
 Status CheckRoom(const std::string& path) {
+  uint64_t needed = kOpenNeedsBytes;
+  std::error_code error_code;  // what cannot be listed or sized is not counted; opening meets it again
+  for (std::filesystem::directory_iterator it(path, error_code), end; !error_code && it != end;
+       it.increment(error_code)) {
+    std::error_code gone;
+    const uint64_t size = it->path().extension() == ".log" ? it->file_size(gone) : 0;
+    if (!gone) needed += size;  // it is written again, as tables
+  }
   const std::string name = path + "/room";
   const Fd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  int error = fd.valid() ? ::posix_fallocate(fd.get(), 0, static_cast<off_t>(kOpenNeedsBytes)) : errno;
+  int error = fd.valid() ? ::posix_fallocate(fd.get(), 0, static_cast<off_t>(needed)) : errno;
   if (fd.valid() && ::unlink(name.c_str()) != 0 && error == 0) error = errno;
   if (error == 0) return Status::Ok();
   const Status status = Status::FromErrno(error, "index: making room in " + path);
   if (status.code() != Code::kNoSpace) return status;
   return {Code::kNoSpace,
-          "the cache disk is full: opening the index in " + path + " needs " +
-              FormatBytesExact(kOpenNeedsBytes) + "; free some space there or choose another cache.dirs",
+          "the cache disk is full: opening the index in " + path + " needs " + FormatBytes(needed) +
+              "; free some space there or choose another cache.dirs",
           error};
 }
 

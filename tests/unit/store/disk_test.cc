@@ -117,6 +117,7 @@ TEST_F(DiskTest, AFileInTheWayIsNamed) {
 
 TEST_F(DiskTest, AForeignDirectoryIsLeftAlone) {
   ASSERT_EQ(::mkdir(path_.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(path_.c_str(), 0755), 0);
   std::ofstream(path_ + "/thesis.tex") << "x";
   const Status refused = Refusal();
   EXPECT_EQ(refused.code(), Code::kInvalidArgument);
@@ -124,6 +125,8 @@ TEST_F(DiskTest, AForeignDirectoryIsLeftAlone) {
                                    " is not empty and has no format.json: choose an empty or a "
                                    "new directory in cache.dirs");
   EXPECT_TRUE(fs::exists(path_ + "/thesis.tex"));
+  EXPECT_FALSE(fs::exists(path_ + "/lock"));
+  EXPECT_EQ(ModeOf(path_), 0755u);
 }
 
 TEST_F(DiskTest, AnEmptyFileSystemsRootIsFine) {
@@ -211,6 +214,13 @@ TEST_F(DiskTest, UnlinkAllStaysInside) {
   ASSERT_TRUE(disk->UnlinkAll().ok());
   EXPECT_TRUE(fs::is_empty(path_ + "/objects"));
   EXPECT_TRUE(fs::exists(dir_ / "outside/kept"));
+}
+
+TEST_F(DiskTest, ADirectoryInAnObjectsPlaceIsRemovedToo) {
+  const auto disk = Open();
+  fs::create_directories(path_ + "/objects/" + Disk::RelativePath(id_));
+  EXPECT_TRUE(disk->UnlinkObject(id_).ok());
+  EXPECT_FALSE(fs::exists(path_ + "/objects/" + Disk::RelativePath(id_)));
 }
 
 }  // namespace
