@@ -38,7 +38,8 @@ Status Detach(const std::string& log_file) {
   if (::chdir("/") != 0) return Status::FromErrno(errno, "cannot change to /");
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null.valid()) return Status::FromErrno(errno, "cannot open /dev/null");
-  const Fd log(::open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+  // O_NONBLOCK: a fifo that nobody reads is an error, not a wait.
+  const Fd log(::open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640));
   if (!log.valid()) {
     return Status::FromErrno(errno,
                              "cannot open the log file '" + log_file + "' (set log.file to another place)");

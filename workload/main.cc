@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "cache/base/standard_streams.h"
 #include "workload/cli.h"
 #include "workload/commands.h"
 
@@ -30,6 +31,7 @@ void WatchSignals(stoker::CancelToken cancel) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  stoker::OpenStandardStreams();
   const stoker::Result<stoker::bench::Command> command = stoker::bench::ParseCommandLine(argc, argv);
   if (!command.ok()) {
     std::fprintf(stderr, "stoker-bench: %s\n", command.status().message().c_str());
