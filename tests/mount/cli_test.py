@@ -112,6 +112,12 @@ class Mounting(unittest.TestCase):
                 self.assertTrue(err.endswith("info daemon: ended\n"), err)
                 self.assertFalse(harness.is_mounted(place.mnt))
 
+    def test_started_without_standard_streams(self):
+        with Place() as place:
+            place.mount(wrap=("sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-'))
+            self.assertTrue(harness.is_mounted(place.mnt))
+            place.umount()
+
     def test_unmounted_from_outside(self):
         with Place() as place:
             child = place.mount_foreground()
