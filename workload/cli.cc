@@ -60,11 +60,16 @@ Result<uint64_t> Count(const char* flag, const std::string& text, uint64_t min, 
   return value;
 }
 
-Result<double> Positive(const char* flag, const std::string& text) {
+/// Larger figures are slips, and would leave the range of the counts that are made from them.
+constexpr double kMaxMemoryGb = 1e6;
+
+Result<double> MemoryGb(const char* flag, const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value <= 0) {
-    return Status(Code::kInvalidArgument, std::string(flag) + ": \"" + text + "\" is not a number above 0");
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value <= 0 ||
+      value > kMaxMemoryGb) {
+    return Status(Code::kInvalidArgument,
+                  std::string(flag) + ": \"" + text + "\" is not a number above 0 up to 1000000");
   }
   return value;
 }
@@ -156,7 +161,7 @@ Status Fill(const Flags& flags, Command& command) {
     ASSIGN_OR_RETURN(command.client_hosts, Count("--num-client-hosts", flags.client_hosts, 1, 100'000));
   }
   if (!flags.host_memory.empty()) {
-    ASSIGN_OR_RETURN(command.host_memory_gb, Positive("--host-memory-in-gb", flags.host_memory));
+    ASSIGN_OR_RETURN(command.host_memory_gb, MemoryGb("--host-memory-in-gb", flags.host_memory));
   }
   command.writers = DefaultWriters();
   if (!flags.writers.empty()) {

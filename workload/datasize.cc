@@ -9,6 +9,7 @@
 namespace stoker::bench {
 namespace {
 
+constexpr double kMostSamples = 1e15;         // what is beyond would leave the range of the counts
 constexpr double kMemoryFactor = 5;           // the dataset is at least five times the clients' memory
 constexpr uint64_t kFilesPerFolder = 10'000;  // above this v2.0 and later suggest subfolders
 
@@ -30,8 +31,8 @@ Datasize ComputeDatasize(const DatasizeInput& input) {
   const uint64_t hosts = input.formula == Edition::kV05 ? 1 : input.client_hosts;
   double memory_gb = input.host_memory_gb;
   if (input.formula == Edition::kV30) memory_gb = std::max(memory_gb, input.measured_memory_gb);
-  const double memory_samples =
-      memory_gb * static_cast<double>(hosts) * kMemoryFactor * gib / input.record_bytes;
+  const double memory_samples = std::min(
+      memory_gb * static_cast<double>(hosts) * kMemoryFactor * gib / input.record_bytes, kMostSamples);
 
   Datasize out;
   out.samples_by_steps = steps * input.batch_size * input.accelerators;

@@ -112,7 +112,9 @@ TEST(Cli, WrongUsage) {
   EXPECT_EQ(Error({"run", "--num-accelerators", "-2"}),
             "--num-accelerators: \"-2\" is not a whole number from 1 to 100000");
   EXPECT_EQ(Error({"datasize", "--host-memory-in-gb", "0"}),
-            "--host-memory-in-gb: \"0\" is not a number above 0");
+            "--host-memory-in-gb: \"0\" is not a number above 0 up to 1000000");
+  EXPECT_EQ(Error({"datasize", "--host-memory-in-gb", "1e30"}),
+            "--host-memory-in-gb: \"1e30\" is not a number above 0 up to 1000000");
   EXPECT_EQ(Error({"datagen", "--data-dir", "d", "--num-parallel", "0"}),
             "--num-parallel: \"0\" is not a whole number from 1 to 1024");
   EXPECT_EQ(Error({"run", "--order", "v4"}),
