@@ -71,9 +71,13 @@ class Faults(unittest.TestCase):
         self.place.umount()
 
     def test_mounting_on_a_full_cache_disk(self):
+        self.place.expect_log("No space left|the cache disk is full")
         os.makedirs(self.place.cache, exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=700", "stoker-test", self.place.cache], check=True)
         self.addCleanup(subprocess.run, ["umount", "-l", self.place.cache], check=False)
+        small = {"cache.size": "16MiB", "prefetch.part_length": "1MiB", "cache.min_free": "0"}
+        self.place.mount_with(small)  # the place is a cache before somebody fills its disk
+        self.place.umount()
         filler = os.path.join(self.place.cache, "filler")
         with open(filler, "wb", buffering=0) as file:
             try:
@@ -87,7 +91,7 @@ class Faults(unittest.TestCase):
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertRegex(result.stderr, "No space left|the cache disk is full")
         os.unlink(filler)
-        self.place.mount_with({"cache.size": "16MiB", "prefetch.part_length": "1MiB", "cache.min_free": "0"})
+        self.place.mount_with(small)
         self.check()
         self.place.umount()
 
