@@ -116,7 +116,11 @@ int RunUmount(const UmountArguments& arguments) {
   }
   const int pid = client.peer_pid();
   const Fd pidfd(pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
-  if (const Status stop = client.Stop(); !stop.ok()) return Fail(stop);
+  // One that goes away while it is asked to has been asked by somebody else too.
+  if (const Status stop = client.Stop();
+      !stop.ok() && !(stop.code() == Code::kUnavailable && pidfd.valid())) {
+    return Fail(stop);
+  }
   if ((pidfd.valid() && !WaitForEnd(pidfd, deadline)) || !WaitForUnmount(*mount, deadline)) {
     return Fail({Code::kDeadlineExceeded, "stoker pid " + std::to_string(pid) + " has not ended within " +
                                               arguments.timeout + ": its log " + daemon->log_file +

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <utility>
 
 #include "cache/base/fd.h"
@@ -77,6 +78,7 @@ Reply Json(std::string body, unsigned http_status = MHD_HTTP_OK) {
 struct Request {
   std::string body;
   size_t received = 0;
+  bool stops = false;  // the daemon, once it is answered
 };
 
 Result<Fd> ListenUnix(const std::string& path) {
@@ -176,7 +178,7 @@ struct ControlServer::Impl {
                          nullptr, &Impl::OnRequest, &listener, MHD_OPTION_EXTERNAL_LOGGER, &Impl::OnLog,
                          nullptr, MHD_OPTION_LISTEN_SOCKET, fd.get(), MHD_OPTION_CONNECTION_LIMIT,
                          options.max_connections, MHD_OPTION_CONNECTION_TIMEOUT, options.timeout_seconds,
-                         MHD_OPTION_NOTIFY_COMPLETED, &Impl::OnCompleted, nullptr, MHD_OPTION_END);
+                         MHD_OPTION_NOTIFY_COMPLETED, &Impl::OnCompleted, this, MHD_OPTION_END);
     if (listener.daemon == nullptr) return {Code::kInternal, "cannot start the control server"};
     fd.Release();  // closed by MHD_stop_daemon
     return Status::Ok();
@@ -189,9 +191,11 @@ struct ControlServer::Impl {
     LogDebug("control", line);
   }
 
-  static void OnCompleted(void*, MHD_Connection*, void** slot, MHD_RequestTerminationCode) noexcept {
-    delete static_cast<Request*>(*slot);
-    *slot = nullptr;
+  static void OnCompleted(void* closure, MHD_Connection*, void** slot, MHD_RequestTerminationCode) noexcept {
+    const std::unique_ptr<Request> request(static_cast<Request*>(std::exchange(*slot, nullptr)));
+    // Now that the answer is out: a stop soon takes this server down, and whoever asked for it should hear
+    // that it began.
+    if (request != nullptr && request->stops) static_cast<Impl*>(closure)->backend.RequestStop();
   }
 
   static MHD_Result OnRequest(void* closure, MHD_Connection* connection, const char* url, const char* method,
@@ -223,7 +227,7 @@ struct ControlServer::Impl {
         return MHD_YES;
       }
       if (request.received > impl.options.max_body_bytes) return Send(connection, impl.TooLarge());
-      return Send(connection, impl.Route(listener, connection, method, url, request.body));
+      return Send(connection, impl.Route(listener, connection, method, url, request));
     } catch (const std::exception& error) {
       LogError("control", std::string("a request failed: ") + error.what());
       return MHD_NO;
@@ -262,7 +266,7 @@ struct ControlServer::Impl {
   }
 
   Reply Route(const Listener& listener, MHD_Connection* connection, const std::string& method,
-              const std::string& url, const std::string& body) {
+              const std::string& url, Request& request) {
     const auto only = [&](const char* allowed) {
       Reply reply =
           ErrorReply(MHD_HTTP_METHOD_NOT_ALLOWED,
@@ -282,8 +286,8 @@ struct ControlServer::Impl {
           MHD_HTTP_NOT_FOUND,
           {Code::kNotFound, "unknown path '" + url + "': over TCP there are GET /status and GET /metrics"});
     }
-    if (url == "/warm") return method == "POST" ? Warm(body) : only("POST");
-    if (url == "/stop") return method == "POST" ? Stop() : only("POST");
+    if (url == "/warm") return method == "POST" ? Warm(request.body) : only("POST");
+    if (url == "/stop") return method == "POST" ? Stop(request) : only("POST");
     if (url == "/jobs") return method == "GET" ? Json(EncodeJobs(backend.Jobs())) : only("GET");
     constexpr std::string_view kJobPrefix = "/jobs/";
     if (url.compare(0, kJobPrefix.size(), kJobPrefix) == 0) {
@@ -317,9 +321,9 @@ struct ControlServer::Impl {
     return Json(EncodeJobId(*job), MHD_HTTP_ACCEPTED);
   }
 
-  Reply Stop() {
+  Reply Stop(Request& request) {
     RefuseAll();
-    backend.RequestStop();
+    request.stops = true;
     return Json("{\"stopping\":true,\"pid\":" + std::to_string(::getpid()) + "}\n", MHD_HTTP_ACCEPTED);
   }
 

@@ -72,7 +72,31 @@ class FakeBackend final : public ControlBackend {
     return Status::Ok();
   }
   std::vector<WarmProgress> Jobs() override { return {*Progress(9)}; }
-  void RequestStop() override { ++stops; }
+  void RequestStop() override {
+    MutexLock lock(mu_);
+    ++stops;
+    // Bounded: a server that stops before it answers must fail the test, not hang it.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (hold_stop_ && std::chrono::steady_clock::now() < deadline) {
+      changed_.WaitFor(mu_, std::chrono::milliseconds(50));
+    }
+    stopped_while_held_ = hold_stop_;
+    changed_.NotifyAll();
+  }
+  void HoldStop(bool hold) {
+    MutexLock lock(mu_);
+    hold_stop_ = hold;
+    changed_.NotifyAll();
+  }
+  /// Waits (bounded) for the request to stop; true when it came and was let go before its time ran out.
+  bool AwaitStop() {
+    MutexLock lock(mu_);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!stopped_while_held_ && std::chrono::steady_clock::now() < deadline) {
+      changed_.WaitFor(mu_, std::chrono::milliseconds(50));
+    }
+    return stopped_while_held_ == false;
+  }
 
   std::vector<std::string> warmed() {
     MutexLock lock(mu_);
@@ -83,7 +107,10 @@ class FakeBackend final : public ControlBackend {
 
  private:
   Mutex mu_;
+  CondVar changed_;
   std::vector<std::string> warmed_ GUARDED_BY(mu_);
+  bool hold_stop_ GUARDED_BY(mu_) = false;
+  std::optional<bool> stopped_while_held_ GUARDED_BY(mu_);
 };
 
 class ControlTest : public ::testing::Test {
@@ -190,10 +217,19 @@ TEST_F(ControlTest, JobsAreListedFollowedAndCancelled) {
 TEST_F(ControlTest, StopRefusesWhatComesAfter) {
   ControlClient client(dir_ / "s.sock");
   EXPECT_TRUE(client.Stop().ok());
+  EXPECT_TRUE(backend_.AwaitStop());
   EXPECT_EQ(backend_.stops, 1);
   EXPECT_EQ(client.StartWarm({"x"}).status().code(), Code::kUnavailable);
   EXPECT_EQ(client.StartWarm({"x"}).status().message(), "the daemon is stopping");
   EXPECT_TRUE(client.Describe().ok()) << "questions are still answered";
+}
+
+TEST_F(ControlTest, StopIsAnsweredBeforeItBegins) {
+  backend_.HoldStop(true);
+  ControlClient client(dir_ / "s.sock");
+  EXPECT_TRUE(client.Stop().ok()) << "the answer does not wait for the stop";
+  backend_.HoldStop(false);
+  EXPECT_TRUE(backend_.AwaitStop()) << "the stop began while its answer was still owed";
 }
 
 TEST_F(ControlTest, BadRequestsGetJsonErrors) {
