@@ -317,10 +317,9 @@ class Ending(unittest.TestCase):
             place.write("file", os.urandom(MIB))
             storage = Storage(place)
             place.mount("-o", "fuse.stop_grace=1s,fuse.open_fetch=0", ufs=storage.path)
-            os.stat(place.mnt + "/file")
-            with storage:
-                reader = subprocess.Popen(["cat", place.mnt + "/file"], stdout=subprocess.DEVNULL,
-                                          stderr=subprocess.DEVNULL)
+            with open(place.mnt + "/file", "rb") as file, storage:  # an open would wait for the storage as well
+                reader = subprocess.Popen(["cat"], stdin=file, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                file.close()
                 harness.wait_until(lambda: place.metrics()["read_waiting"] > 0, "the reader waits")
                 begin = time.monotonic()
                 place.stoker("umount", place.mnt)
@@ -349,10 +348,9 @@ class Ending(unittest.TestCase):
             place.write("file", os.urandom(MIB))
             storage = Storage(place)
             child = place.mount_foreground("-o", "fuse.open_fetch=0", ufs=storage.path)
-            os.stat(place.mnt + "/file")
-            with storage:
-                reader = subprocess.Popen(["cat", place.mnt + "/file"], stdout=subprocess.DEVNULL,
-                                          stderr=subprocess.DEVNULL)
+            with open(place.mnt + "/file", "rb") as file, storage:  # an open would wait for the storage as well
+                reader = subprocess.Popen(["cat"], stdin=file, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                file.close()
                 harness.wait_until(lambda: place.metrics()["read_waiting"] > 0, "the reader waits")
                 child.send_signal(signal.SIGTERM)
                 harness.wait_until(lambda: "stopping: signal" in place.read_log(), "the first signal is heard")
