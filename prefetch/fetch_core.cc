@@ -320,7 +320,11 @@ bool Core::FinishFailed(const std::shared_ptr<Fetch>& fetch, const FetchFile* fi
   LeaveRunningLocked(fetch);
   later.keeps.push_back(std::move(fetch->buffer));
   later.fetches.push_back(fetch);
-  CountLocked(status.code() == Code::kCancelled ? &Metrics::fetch_cancelled : &Metrics::fetch_failed);
+  if (status.code() == Code::kCancelled) {
+    CountLocked(&Metrics::fetch_cancelled);
+  } else if (status.code() != Code::kNoSpace) {  // no failure of the UFS: cache_no_space counts it
+    CountLocked(&Metrics::fetch_failed);
+  }
   WakeLocked();
   return true;
 }
