@@ -78,7 +78,11 @@ class Stoker:
 
     def stop(self):
         if is_mounted(self.path):
-            run(os.path.join(BIN, "stoker"), "umount", self.path)
+            try:
+                run(os.path.join(BIN, "stoker"), "umount", self.path)
+            except SystemExit as error:
+                with open(self.log, encoding="utf-8", errors="replace") as log:
+                    raise SystemExit(f"{error}\nthe daemon's log ends:\n{''.join(log.readlines()[-20:])}") from None
 
     def forget(self):
         self.stop()
