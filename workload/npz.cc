@@ -36,20 +36,25 @@ T Get(std::span<const std::byte> in, size_t at) {
   return value;
 }
 
-/// numpy opens every member "forced ZIP64", so the sizes always stand in the extra field.
-std::string LocalHeader(const std::string& name, uint32_t crc, uint64_t bytes) {
-  std::string out;
-  Put<uint32_t>(out, kLocalMagic);
+/// The run of fields that a member's local header and its directory entry have in common.
+void PutCommon(std::string& out, uint32_t crc, uint32_t size32, const std::string& name, size_t extra_bytes) {
   Put<uint16_t>(out, kZip64Version);
   Put<uint16_t>(out, 0);  // flags
   Put<uint16_t>(out, 0);  // stored
   Put<uint16_t>(out, 0);  // time
   Put<uint16_t>(out, kDosEpoch);
   Put<uint32_t>(out, crc);
-  Put<uint32_t>(out, kIn64);
-  Put<uint32_t>(out, kIn64);
+  Put<uint32_t>(out, size32);  // stored
+  Put<uint32_t>(out, size32);  // original
   Put<uint16_t>(out, static_cast<uint16_t>(name.size()));
-  Put<uint16_t>(out, 20);  // extra field
+  Put<uint16_t>(out, static_cast<uint16_t>(extra_bytes));
+}
+
+/// numpy opens every member "forced ZIP64", so the sizes always stand in the extra field.
+std::string LocalHeader(const std::string& name, uint32_t crc, uint64_t bytes) {
+  std::string out;
+  Put<uint32_t>(out, kLocalMagic);
+  PutCommon(out, crc, kIn64, name, 20);
   out += name;
   Put<uint16_t>(out, kZip64Field);
   Put<uint16_t>(out, 16);
@@ -75,16 +80,7 @@ std::string DirectoryEntry(const std::string& name, uint32_t crc, uint64_t bytes
   std::string out;
   Put<uint32_t>(out, kEntryMagic);
   Put<uint16_t>(out, kMadeByUnix | kZip64Version);
-  Put<uint16_t>(out, kZip64Version);
-  Put<uint16_t>(out, 0);  // flags
-  Put<uint16_t>(out, 0);  // stored
-  Put<uint16_t>(out, 0);  // time
-  Put<uint16_t>(out, kDosEpoch);
-  Put<uint32_t>(out, crc);
-  Put<uint32_t>(out, size32);
-  Put<uint32_t>(out, size32);
-  Put<uint16_t>(out, static_cast<uint16_t>(name.size()));
-  Put<uint16_t>(out, static_cast<uint16_t>(extra.size()));
+  PutCommon(out, crc, size32, name, extra.size());
   Put<uint16_t>(out, 0);  // comment
   Put<uint16_t>(out, 0);  // disk
   Put<uint16_t>(out, 0);  // internal attributes
