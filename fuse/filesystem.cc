@@ -144,12 +144,8 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
   template <typename T>
   Pending<T> Wait(const Caller& caller, Reply<T> reply, std::function<void(const T&)> undo = nullptr) {
     auto shared = std::make_shared<Reply<T>>(std::move(reply));
-    const WaitId id = waits_.Add([shared](const Status& why) { (*shared)(why); });
-    if (id == 0) {
-      (*shared)(EndedStatus());
-      return {};
-    }
-    if (caller.on_wait) caller.on_wait(id);
+    const WaitId id = waits_.Add([shared](const Status& why) { (*shared)(why); }, caller.on_wait);
+    if (id == 0) return {};
     return {id, [self = shared_from_this(), id, shared, undo = std::move(undo)](Result<T> result) {
               if (self->waits_.Take(id)) {
                 (*shared)(std::move(result));

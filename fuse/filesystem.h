@@ -52,8 +52,8 @@ class KernelSide {
 /// Who asks, and how to reach them while they wait.
 struct Caller {
   uid_t uid = 0;
-  /// Told, before anything else happens, that the answer will come later and under which id Interrupt() ends
-  /// the wait. Not called when the request is answered inside the call.
+  /// Told that the answer will come later and under which id Interrupt() ends the wait; no answer is given
+  /// before it has returned. Not called when the request is answered inside the call.
   std::function<void(WaitId)> on_wait;
 };
 

@@ -5,12 +5,30 @@
 
 namespace stoker {
 
-WaitId WaitList::Add(std::function<void(Status)> fail) {
+WaitId WaitList::Add(std::function<void(Status)> fail, const std::function<void(WaitId)>& announce) {
   MutexLock lock(mu_);
-  if (closed_) return 0;
+  if (closed_) {
+    const Status why = *closed_;
+    lock.Unlock();
+    fail(why);
+    return 0;
+  }
   const WaitId id = next_++;
-  waiting_.emplace(id, Entry{std::move(fail), nullptr});
-  return id;
+  Entry& added = waiting_[id];
+  added.fail = std::move(fail);
+  if (!announce) return id;
+  added.announcing = true;
+  lock.Unlock();
+  announce(id);
+  lock.Lock();
+  const auto it = waiting_.find(id);
+  it->second.announcing = false;
+  if (!it->second.failed) return id;
+  const Entry entry = std::move(it->second);
+  waiting_.erase(it);
+  lock.Unlock();
+  entry.fail(*entry.failed);
+  return 0;
 }
 
 bool WaitList::Take(WaitId id) {
@@ -47,6 +65,10 @@ void WaitList::Fail(WaitId id, const Status& why) {
     MutexLock lock(mu_);
     const auto it = waiting_.find(id);
     if (it == waiting_.end()) return;
+    if (it->second.announcing) {
+      it->second.failed = why;
+      return;
+    }
     entry = std::move(it->second);
     waiting_.erase(it);
   }
@@ -55,13 +77,21 @@ void WaitList::Fail(WaitId id, const Status& why) {
 }
 
 void WaitList::Close(const Status& why) {
-  std::unordered_map<WaitId, Entry> all;
+  std::vector<Entry> all;
   {
     MutexLock lock(mu_);
-    closed_ = true;
-    all.swap(waiting_);
+    closed_ = why;
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      if (it->second.announcing) {
+        it->second.failed = why;
+        ++it;
+      } else {
+        all.push_back(std::move(it->second));
+        it = waiting_.erase(it);
+      }
+    }
   }
-  for (auto& [id, entry] : all) {
+  for (const Entry& entry : all) {
     entry.fail(why);
     if (entry.cleanup) entry.cleanup();
   }

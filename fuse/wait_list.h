@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "cache/base/mutex.h"
@@ -18,8 +19,11 @@ using WaitId = uint64_t;  // never 0, never used twice
 /// Any thread; `fail` functions run with no lock held.
 class WaitList {
  public:
-  /// `fail` answers the request with an error. 0 when the list is closed: the caller answers itself.
-  WaitId Add(std::function<void(Status)> fail) EXCLUDES(mu_);
+  /// `fail` answers the request with an error. `announce` is told the id, with no lock held, and nobody
+  /// answers before it has returned: it may still touch what the answer frees. 0 when the request was failed
+  /// already (the list is closed, or was failed while it was announced); then `fail` has run.
+  WaitId Add(std::function<void(Status)> fail, const std::function<void(WaitId)>& announce = nullptr)
+      EXCLUDES(mu_);
   /// True for exactly one caller: the request is the caller's to answer now.
   bool Take(WaitId id) EXCLUDES(mu_);
   bool Waiting(WaitId id) const EXCLUDES(mu_);
@@ -37,11 +41,13 @@ class WaitList {
   struct Entry {
     std::function<void(Status)> fail;
     std::function<void()> cleanup;
+    bool announcing = false;
+    std::optional<Status> failed;  // came while it was announced
   };
   mutable Mutex mu_;
   std::unordered_map<WaitId, Entry> waiting_ GUARDED_BY(mu_);
   WaitId next_ GUARDED_BY(mu_) = 1;
-  bool closed_ GUARDED_BY(mu_) = false;
+  std::optional<Status> closed_ GUARDED_BY(mu_);
 };
 
 }  // namespace stoker

@@ -18,8 +18,6 @@
 #define EXCLUDES(...) STOKER_TSA(locks_excluded(__VA_ARGS__))
 #define ACQUIRE(...) STOKER_TSA(acquire_capability(__VA_ARGS__))
 #define RELEASE(...) STOKER_TSA(release_capability(__VA_ARGS__))
-#define TRY_ACQUIRE(...) STOKER_TSA(try_acquire_capability(__VA_ARGS__))
-#define NO_THREAD_SAFETY_ANALYSIS STOKER_TSA(no_thread_safety_analysis)
 
 namespace stoker {
 
@@ -31,7 +29,6 @@ class CAPABILITY("mutex") Mutex {
   Mutex& operator=(const Mutex&) = delete;
   void Lock() ACQUIRE() { mu_.lock(); }
   void Unlock() RELEASE() { mu_.unlock(); }
-  bool TryLock() TRY_ACQUIRE(true) { return mu_.try_lock(); }
 
  private:
   friend class CondVar;

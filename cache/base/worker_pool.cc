@@ -31,11 +31,6 @@ void WorkerPool::Stop() {
   cv_.NotifyAll();
 }
 
-size_t WorkerPool::queued() const {
-  MutexLock lock(mu_);
-  return tasks_.size();
-}
-
 void WorkerPool::Run() {
   pthread_setname_np(pthread_self(), name_.c_str());
   while (true) {

@@ -28,7 +28,6 @@ class WorkerPool {
   bool Submit(std::function<void()> task) EXCLUDES(mu_);
   /// Takes no more tasks and drops none: what is queued still runs.
   void Stop() EXCLUDES(mu_);
-  size_t queued() const EXCLUDES(mu_);
 
  private:
   void Run();

@@ -33,7 +33,6 @@ LIBRARIES = {
     r"curl/": ["fuse/control_client"],
     r"prometheus/": ["cache/base/metrics"],
     r"xxhash": ["cache/base/checksum"],
-    r"zip\.h": ["workload/npz"],
 }
 
 TOP_LEVEL = {"CMakeLists.txt", "fuse", "cache", "prefetch", "workload", "conf", "tests", "docker", "README.md", "docs",

@@ -52,6 +52,39 @@ TEST(WaitList, CloseAnswersAllAndRefusesTheRest) {
   EXPECT_EQ(failed, 3);
 }
 
+TEST(WaitList, NobodyAnswersWhileARequestIsAnnounced) {
+  WaitList waits;
+  std::vector<std::string> order;
+  const auto fail = [&](const Status& why) { order.push_back(why.message()); };
+  // Whoever wants the request gone in the middle of the announcement: told, not obeyed until it is over.
+  EXPECT_EQ(waits.Add(fail,
+                      [&](WaitId id) {
+                        EXPECT_TRUE(waits.Waiting(id));
+                        std::thread([&] { waits.Fail(id, Status(Code::kCancelled, "interrupted")); }).join();
+                        EXPECT_TRUE(waits.Waiting(id));
+                        order.push_back("announced");
+                      }),
+            0U);
+  EXPECT_EQ(waits.Add(fail,
+                      [&](WaitId) {
+                        std::thread([&] { waits.Close(Status(Code::kUnavailable, "end")); }).join();
+                        order.push_back("announced");
+                      }),
+            0U);
+  EXPECT_EQ(order, (std::vector<std::string>{"announced", "interrupted", "announced", "end"}));
+  EXPECT_EQ(waits.size(), 0U);
+  EXPECT_EQ(waits.Add(fail, [&](WaitId) { FAIL() << "announced after the end"; }), 0U);
+  EXPECT_EQ(order.back(), "end");
+}
+
+TEST(WaitList, AnAnnouncedRequestWaitsLikeAnyOther) {
+  WaitList waits;
+  WaitId told = 0;
+  const WaitId id = waits.Add([](const Status&) { FAIL(); }, [&](WaitId announced) { told = announced; });
+  EXPECT_EQ(told, id);
+  EXPECT_TRUE(waits.Take(id));
+}
+
 TEST(WaitList, RacingTakersAndInterruptsAnswerEachRequestOnce) {
   WaitList waits;
   constexpr int kRequests = 2000;
