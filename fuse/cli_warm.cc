@@ -16,8 +16,12 @@
 namespace stoker {
 namespace {
 
-constexpr auto kPollInterval = std::chrono::milliseconds(200);
-constexpr auto kLineInterval = std::chrono::seconds(2);  // for pipes
+// The job is asked often while it is young, so that a short one is not made longer by the wait for its end.
+constexpr auto kShortestPoll = std::chrono::milliseconds(10);
+constexpr auto kLongestPoll = std::chrono::milliseconds(200);
+constexpr int kPollsOfItsAge = 20;                              // a pause is this fraction of the job's age
+constexpr auto kShowInterval = std::chrono::milliseconds(200);  // bars and events
+constexpr auto kLineInterval = std::chrono::seconds(2);         // for pipes
 constexpr size_t kMaxFailuresShown = 20;
 constexpr int kMaxSilence = 3;  // answers in a row that may time out before we give up
 
@@ -40,15 +44,17 @@ class Display {
   explicit Display(bool json) : json_(json), tty_(!json && ::isatty(STDOUT_FILENO) == 1) {}
 
   void Progress(const WarmProgress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    const bool due = now >= next_ || (json_ && progress.state != WarmProgress::State::kRunning);
+    if (due) next_ = now + (json_ || tty_ ? std::chrono::nanoseconds(kShowInterval) : kLineInterval);
     if (json_) {
-      std::fputs(WarmProgressEvent(progress).c_str(), stdout);
+      if (due) std::fputs(WarmProgressEvent(progress).c_str(), stdout);
       for (const auto& [path, reason] : progress.failures) {
         std::fputs(WarmFailureEvent(progress.id, path, reason).c_str(), stdout);
       }
-    } else if (tty_) {
+    } else if (due && tty_) {
       std::printf("\r\x1b[K%s", WarmBar(progress, TerminalColumns()).c_str());
-    } else if (const auto now = std::chrono::steady_clock::now(); now >= next_line_) {
-      next_line_ = now + kLineInterval;
+    } else if (due) {
       std::printf("%s\n", WarmLine(progress).c_str());
     }
     std::fflush(stdout);
@@ -69,7 +75,7 @@ class Display {
  private:
   const bool json_;
   const bool tty_;
-  std::chrono::steady_clock::time_point next_line_{};
+  std::chrono::steady_clock::time_point next_{};
 };
 
 void PrintFailures(const std::vector<std::pair<std::string, std::string>>& failures, uint64_t failed) {
@@ -127,6 +133,7 @@ int Follow(ControlClient& client, WarmJobId job, bool json) {
   std::vector<std::pair<std::string, std::string>> failures;
   bool cancelled_by_us = false;
   int silent = 0;
+  const auto start = std::chrono::steady_clock::now();
   while (true) {
     if (g_interrupts != 0 && !cancelled_by_us) {
       cancelled_by_us = true;
@@ -151,7 +158,9 @@ int Follow(ControlClient& client, WarmJobId job, bool json) {
       if (progress->state == WarmProgress::State::kDone) return kExitOk;  // it was quicker than the interrupt
       return cancelled_by_us ? kExitInterrupted : kExitFailed;
     }
-    const timespec pause{0, std::chrono::nanoseconds(kPollInterval).count()};
+    const auto wait = std::clamp<std::chrono::nanoseconds>(
+        (std::chrono::steady_clock::now() - start) / kPollsOfItsAge, kShortestPoll, kLongestPoll);
+    const timespec pause{0, wait.count()};
     ::nanosleep(&pause, nullptr);
   }
 }
