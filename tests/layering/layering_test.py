@@ -19,7 +19,11 @@ ARROWS = {
     "cache/ufs": {"cache/base"},
     "prefetch": {"cache/store", "cache/ufs", "cache/io", "cache/base"},
     "fuse": {"prefetch", "cache/store", "cache/ufs", "cache/io", "cache/base"},
-    "workload": {"cache/base"},
+    "workload/base": {"cache/base"},
+    "workload/data": {"workload/base", "cache/base"},
+    "workload/train": {"workload/data", "workload/base", "cache/base"},
+    "workload/report": {"workload/train", "workload/data", "workload/base", "cache/base"},
+    "workload/cli": {"workload/report", "workload/train", "workload/data", "workload/base", "cache/base"},
 }
 
 # Third-party header -> the only places that may include it.
@@ -28,7 +32,7 @@ LIBRARIES = {
     r"liburing": ["cache/io/ring_queue"],
     r"rocksdb/": ["cache/store/index"],
     r"spdlog/": ["cache/base/log"],
-    r"yaml-cpp/": ["fuse/config", "workload/profile"],
+    r"yaml-cpp/": ["fuse/config", "workload/base/profile"],
     r"microhttpd": ["fuse/control_server"],
     r"curl/": ["fuse/control_client"],
     r"prometheus/": ["cache/base/metrics"],
@@ -105,7 +109,7 @@ class Layering(unittest.TestCase):
     def test_the_check_would_notice(self):
         self.assertTrue(include_faults("cache/store/x.cc", '#include "cache/ufs/ufs.h"\n'))
         self.assertTrue(include_faults("cache/ufs/x.cc", '#include "cache/store/object_store.h"\n'))
-        self.assertTrue(include_faults("workload/x.cc", '#include "fuse/config.h"\n'))
+        self.assertTrue(include_faults("workload/base/x.cc", '#include "fuse/config.h"\n'))
         self.assertTrue(include_faults("cache/io/x.cc", '#include "prefetch/warmer.h"\n'))
         self.assertTrue(include_faults("prefetch/x.cc", "#include <rocksdb/db.h>\n"))
         self.assertTrue(include_faults("fuse/x.cc", '#include "tests/support/seed.h"\n'))

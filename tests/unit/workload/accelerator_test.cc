@@ -1,4 +1,5 @@
-#include "workload/accelerator.h"
+#include "workload/train/accelerator.h"
+#include "workload/base/steady.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "workload/content.h"
+#include "workload/data/content.h"
 
 #include <gtest/gtest.h>
 

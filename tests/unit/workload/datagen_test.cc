@@ -1,4 +1,4 @@
-#include "workload/datagen.h"
+#include "workload/data/datagen.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "workload/dataset.h"
+#include "workload/data/dataset.h"
 
 #include <gtest/gtest.h>
 

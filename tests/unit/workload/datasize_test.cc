@@ -1,4 +1,4 @@
-#include "workload/datasize.h"
+#include "workload/data/datasize.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "workload/histogram.h"
+#include "workload/train/histogram.h"
 
 #include <gtest/gtest.h>
 

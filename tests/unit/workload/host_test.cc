@@ -1,4 +1,4 @@
-#include "workload/host.h"
+#include "workload/base/host.h"
 
 #include <gtest/gtest.h>
 

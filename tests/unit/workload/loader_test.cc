@@ -1,4 +1,4 @@
-#include "workload/loader.h"
+#include "workload/train/loader.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "workload/npz.h"
+#include "workload/data/npz.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

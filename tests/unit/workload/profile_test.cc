@@ -1,4 +1,4 @@
-#include "workload/profile.h"
+#include "workload/base/profile.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "workload/progress.h"
+#include "workload/base/progress.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "workload/reader.h"
+#include "workload/train/reader.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "cache/base/units.h"
 #include "tests/support/temp_dir.h"
-#include "workload/datagen.h"
+#include "workload/data/datagen.h"
 
 namespace stoker::bench {
 namespace {

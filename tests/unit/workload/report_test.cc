@@ -1,4 +1,4 @@
-#include "workload/report.h"
+#include "workload/report/report.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "workload/results.h"
+#include "workload/report/results.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,6 @@ using nlohmann::json;
 
 Command MakeCommand(Edition edition) {
   Command command;
-  command.verb = Verb::kRun;
   command.rules = RulesOf(edition);
   command.profile = *LoadProfile(ProfileDirs(""), "unet3d", edition, "");
   command.profile.epochs = 1;

@@ -1,4 +1,4 @@
-#include "workload/sampler.h"
+#include "workload/train/sampler.h"
 
 #include <gtest/gtest.h>
 

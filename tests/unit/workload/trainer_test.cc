@@ -1,4 +1,4 @@
-#include "workload/trainer.h"
+#include "workload/train/trainer.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 #include "cache/base/fd.h"
 #include "tests/support/temp_dir.h"
-#include "workload/datagen.h"
-#include "workload/report.h"
+#include "workload/data/datagen.h"
+#include "workload/report/report.h"
 
 namespace stoker::bench {
 namespace {

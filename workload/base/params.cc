@@ -1,0 +1,186 @@
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "cache/base/spelling.h"
+#include "workload/base/profile.h"
+
+namespace stoker::bench {
+namespace {
+
+struct Key {
+  std::string name;
+  std::string old_name;  // the spelling of earlier editions, or ""
+  std::function<Status(Profile&, const std::string& key, std::string_view value)> set;
+  std::function<std::string(const Profile&)> get;
+};
+
+Status Bad(const std::string& key, std::string_view value, const std::string& why) {
+  return Status(Code::kInvalidArgument, key + ": \"" + std::string(value) + "\" " + why);
+}
+
+std::string Number(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  return std::string(text, end);
+}
+
+Key Whole(std::string name, std::string old_name, uint64_t Profile::*field, uint64_t min,
+          uint64_t max = std::numeric_limits<uint32_t>::max()) {
+  return {std::move(name), std::move(old_name),
+          [=](Profile& profile, const std::string& key, std::string_view value) {
+            uint64_t parsed = 0;
+            const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+            if (error != std::errc() || end != value.data() + value.size() || parsed < min || parsed > max) {
+              return Bad(key, value,
+                         "is not a whole number from " + std::to_string(min) + " to " + std::to_string(max));
+            }
+            profile.*field = parsed;
+            return Status::Ok();
+          },
+          [=](const Profile& profile) { return std::to_string(profile.*field); }};
+}
+
+/// `open_low`: the lower bound itself is not allowed.
+Key Real(std::string name, std::string old_name, double Profile::*field, double low, bool open_low,
+         double high) {
+  return {std::move(name), std::move(old_name),
+          [=](Profile& profile, const std::string& key, std::string_view value) {
+            double parsed = 0;
+            const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+            if (error != std::errc() || end != value.data() + value.size() || !std::isfinite(parsed) ||
+                parsed < low || (open_low && parsed == low) || parsed > high) {
+              return Bad(key, value,
+                         std::string("is not a number ") + (open_low ? "above " : "from ") + Number(low) +
+                             " up to " + Number(high));
+            }
+            profile.*field = parsed;
+            return Status::Ok();
+          },
+          [=](const Profile& profile) { return Number(profile.*field); }};
+}
+
+Key Flag(std::string name, bool Profile::*field) {
+  return {std::move(name), "",
+          [=](Profile& profile, const std::string& key, std::string_view value) {
+            const bool yes = value == "true" || value == "True" || value == "1";
+            if (!yes && value != "false" && value != "False" && value != "0") {
+              return Bad(key, value, "is neither true nor false");
+            }
+            profile.*field = yes;
+            return Status::Ok();
+          },
+          [=](const Profile& profile) { return std::string(profile.*field ? "true" : "false"); }};
+}
+
+Key FileNamePart(std::string name, std::string Profile::*field) {
+  return {std::move(name), "",
+          [=](Profile& profile, const std::string& key, std::string_view value) {
+            if (value.empty() || value.size() > 100 || value.find('/') != std::string_view::npos ||
+                value.front() == '.') {
+              return Bad(key, value, "cannot start a file name: no slash, no leading dot, 1 to 100 bytes");
+            }
+            profile.*field = value;
+            return Status::Ok();
+          },
+          [=](const Profile& profile) { return profile.*field; }};
+}
+
+Key Folder(std::string name, std::string Profile::*field) {
+  return {std::move(name), "",
+          [=](Profile& profile, const std::string& key, std::string_view value) {
+            if (value.empty()) return Bad(key, value, "is empty; give a folder");
+            profile.*field = value;
+            return Status::Ok();
+          },
+          [=](const Profile& profile) { return profile.*field; }};
+}
+
+/// A closed list; more formats join it as their writers and readers do.
+Key Format(std::string name, std::string Profile::*field) {
+  return {std::move(name), "",
+          [=](Profile& profile, const std::string& key, std::string_view value) {
+            if (value != "npz") return Status(Code::kInvalidArgument, NotOneOf(key, value, {"npz"}));
+            profile.*field = value;
+            return Status::Ok();
+          },
+          [=](const Profile& profile) { return profile.*field; }};
+}
+
+const std::vector<Key>& Keys() {
+  static const std::vector<Key> keys = {
+      Format("dataset.format", &Profile::format),
+      Folder("dataset.data_folder", &Profile::data_folder),
+      FileNamePart("dataset.file_prefix", &Profile::file_prefix),
+      Whole("dataset.num_files_train", "", &Profile::num_files_train, 1),
+      Whole("dataset.num_samples_per_file", "", &Profile::num_samples_per_file, 1, 10'000'000),
+      Real("dataset.record_length_bytes", "dataset.record_length", &Profile::record_bytes, 1, false, 1e15),
+      Real("dataset.record_length_bytes_stdev", "dataset.record_length_stdev", &Profile::record_bytes_stdev,
+           0, false, 1e15),
+      Whole("dataset.num_subfolders_train", "", &Profile::num_subfolders_train, 0, 1'000'000),
+      Whole("reader.batch_size", "", &Profile::batch_size, 1, 1'000'000),
+      Whole("reader.read_threads", "", &Profile::read_threads, 1, 1024),
+      Whole("reader.prefetch_size", "", &Profile::prefetch_size, 0, 4096),
+      Flag("reader.odirect", &Profile::odirect),
+      Whole("train.epochs", "", &Profile::epochs, 1, 1'000'000),
+      Real("train.computation_time", "", &Profile::computation_time, 0, true, 3600),
+      Real("metric.au", "", &Profile::au, 0, false, 1),
+      Whole("metric.exclude_start_steps", "", &Profile::exclude_start_steps, 0),
+      Whole("metric.exclude_end_steps", "", &Profile::exclude_end_steps, 0),
+  };
+  return keys;
+}
+
+}  // namespace
+
+Status SetParam(Profile& profile, std::string_view key, std::string_view value) {
+  std::vector<std::string> names;
+  for (const Key& known : Keys()) {
+    if (key == known.name || (!known.old_name.empty() && key == known.old_name)) {
+      return known.set(profile, std::string(key), value);
+    }
+    names.push_back(known.name);
+    if (!known.old_name.empty()) names.push_back(known.old_name);
+  }
+  std::string message = "unknown key \"" + std::string(key) + "\"";
+  const std::string near = NearestSpelling(key, names);
+  message += near.empty() ? "; the keys are " + Join(names) : "; did you mean \"" + near + "\"?";
+  return Status(Code::kInvalidArgument, message);
+}
+
+Status ApplyParam(Profile& profile, std::string_view assignment) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return Status(Code::kInvalidArgument,
+                  "--param: \"" + std::string(assignment) + "\" is not of the form key=value");
+  }
+  const Status set = SetParam(profile, assignment.substr(0, equals), assignment.substr(equals + 1));
+  if (!set.ok()) return Status(set.code(), "--param: " + set.message());
+  profile.overridden.emplace_back(assignment);
+  return Status::Ok();
+}
+
+std::vector<std::pair<std::string, std::string>> EffectiveParams(const Profile& profile) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Key& key : Keys()) out.emplace_back(key.name, key.get(profile));
+  return out;
+}
+
+Status CheckProfile(const Profile& profile) {
+  const std::string where = profile.workload + " " + std::string(Name(profile.edition));
+  if (profile.format.empty()) return Status(Code::kInvalidArgument, where + ": dataset.format is missing");
+  if (profile.num_files_train == 0) {
+    return Status(Code::kInvalidArgument, where + ": dataset.num_files_train is missing");
+  }
+  if (profile.record_bytes < 1) {
+    return Status(Code::kInvalidArgument, where + ": dataset.record_length_bytes is missing");
+  }
+  if (profile.computation_time <= 0) {
+    return Status(Code::kInvalidArgument, where + ": train.computation_time is missing");
+  }
+  return Status::Ok();
+}
+
+}  // namespace stoker::bench

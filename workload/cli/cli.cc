@@ -1,0 +1,88 @@
+#include "workload/cli/cli.h"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+#include <vector>
+
+#include "cache/base/spelling.h"
+#include "workload/base/rules.h"
+
+namespace stoker::bench {
+namespace {
+
+constexpr char kExitText[] =
+    "Exit status: 0 done (run: AU at or above the threshold); 1 failed while working; 2 wrong flag, profile, "
+    "dataset or results folder, nothing was done; 3 AU under the threshold; 4 interrupted (run: partial "
+    "results "
+    "were written).";
+
+std::vector<std::string> LongFlags(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+Status UnknownArgument(const CLI::App& app, const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  if (name.empty() || name.front() != '-') {
+    return Status(Code::kInvalidArgument, "unexpected argument \"" + argument + "\"");
+  }
+  const std::string near = NearestSpelling(name, LongFlags(app));
+  return Status(Code::kInvalidArgument, app.get_name() + ": unknown flag " + name +
+                                            (near.empty() ? "; see stoker-bench " + app.get_name() + " --help"
+                                                          : "; did you mean " + near + "?"));
+}
+
+}  // namespace
+
+Result<Invocation> ParseCommandLine(int argc, const char* const* argv) {
+  CLI::App app("Workload generator: what a training job would ask of its storage, and how well it was fed.",
+               "stoker-bench");
+  app.footer(kExitText);
+  app.set_version_flag("--version", "stoker-bench " STOKER_VERSION);
+  app.require_subcommand(0, 1);
+  app.allow_extras();
+  Verbs verbs = MakeVerbs();
+  std::vector<std::string> names;
+  for (const std::unique_ptr<Verb>& verb : verbs) {
+    names.push_back(verb->name());
+    CLI::App* const sub = app.add_subcommand(verb->name(), verb->summary());
+    verb->AddFlags(*sub);
+    sub->allow_extras();
+    sub->footer(kExitText);
+  }
+
+  Invocation invocation;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    invocation.text = app.help();
+    return invocation;
+  } catch (const CLI::CallForVersion&) {
+    invocation.text = "stoker-bench " STOKER_VERSION "\n";
+    return invocation;
+  } catch (const CLI::ParseError& error) {
+    return Status(Code::kInvalidArgument, error.what());
+  }
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  if (chosen.empty()) {
+    const std::vector<std::string> rest = app.remaining();
+    if (!rest.empty()) return Status(Code::kInvalidArgument, NotOneOf("command", rest.front(), names));
+    invocation.text = app.help();
+    return invocation;
+  }
+  for (const CLI::App* where :
+       {static_cast<const CLI::App*>(&app), static_cast<const CLI::App*>(chosen[0])}) {
+    const std::vector<std::string> rest = where->remaining();
+    if (!rest.empty()) return UnknownArgument(*chosen[0], rest.front());
+  }
+  for (std::unique_ptr<Verb>& verb : verbs) {
+    if (verb->name() == chosen[0]->get_name()) invocation.verb = std::move(verb);
+  }
+  RETURN_IF_ERROR(invocation.verb->Check());
+  return invocation;
+}
+
+}  // namespace stoker::bench

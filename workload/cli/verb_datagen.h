@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "workload/cli/training_flags.h"
+#include "workload/cli/verb.h"
+
+namespace stoker::bench {
+
+/// Makes the dataset.
+class DatagenVerb final : public Verb {
+ public:
+  std::string name() const override { return "datagen"; }
+  std::string summary() const override { return "Make the dataset; goes on where an earlier call ended"; }
+  void AddFlags(CLI::App& app) override;
+  Status Check() override;
+  int Run(const CancelToken& cancel) override;
+  const Command& command() const { return command_; }
+
+ private:
+  TrainingFlags flags_;
+  Command command_;
+};
+
+}  // namespace stoker::bench

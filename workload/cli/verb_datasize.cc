@@ -1,0 +1,40 @@
+#include "workload/cli/verb_datasize.h"
+
+#include <cstdio>
+
+#include "cache/base/units.h"
+#include "workload/base/host.h"
+#include "workload/data/datasize.h"
+
+namespace stoker::bench {
+
+void DatasizeVerb::AddFlags(CLI::App& app) {
+  flags_.AddCommon(app);
+  flags_.AddAccelerators(app);
+  flags_.AddSizing(app);
+}
+
+Status DatasizeVerb::Check() {
+  ASSIGN_OR_RETURN(command_, flags_.Fill());
+  if (command_.host_memory_gb != 0) return Status::Ok();
+  return {Code::kInvalidArgument,
+          "--host-memory-in-gb is missing: the dataset must be larger than the memory of the hosts"};
+}
+
+int DatasizeVerb::Run(const CancelToken&) {
+  DatasizeInput input;
+  input.formula = command_.rules.datasize;
+  input.accelerators = command_.accelerators;
+  input.host_memory_gb = command_.host_memory_gb;
+  input.measured_memory_gb = static_cast<double>(ReadHostInfo().memory_bytes) / static_cast<double>(kGiB);
+  input.client_hosts = command_.client_hosts;
+  input.samples_per_file = command_.profile.num_samples_per_file;
+  input.record_bytes = command_.profile.record_bytes;
+  input.batch_size = command_.profile.batch_size;
+  input.computation_time = command_.profile.computation_time;
+  input.epochs = command_.profile.epochs;
+  std::fputs(DatasizeText(input, ComputeDatasize(input), command_.profile).c_str(), stdout);
+  return kExitPass;
+}
+
+}  // namespace stoker::bench

@@ -1,0 +1,16 @@
+#include "workload/cli/verb.h"
+#include "workload/cli/verb_datagen.h"
+#include "workload/cli/verb_datasize.h"
+#include "workload/cli/verb_run.h"
+
+namespace stoker::bench {
+
+Verbs MakeVerbs() {
+  Verbs verbs;
+  verbs.push_back(std::make_unique<DatasizeVerb>());
+  verbs.push_back(std::make_unique<DatagenVerb>());
+  verbs.push_back(std::make_unique<RunVerb>());
+  return verbs;
+}
+
+}  // namespace stoker::bench

@@ -1,0 +1,75 @@
+#include "workload/train/accelerator.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+
+#include "cache/base/units.h"
+#include "workload/base/steady.h"
+
+namespace stoker::bench {
+namespace {
+
+constexpr uint64_t kRanksNamed = 8;  // in one message
+
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t), "the kernel sees a plain word");
+
+/// Absolute deadline on the steady clock, so early wake-ups need no arithmetic.
+void FutexWait(std::atomic<uint32_t>& word, uint32_t expected, Nanos deadline) {
+  const timespec until = ToTimespec(deadline);
+  static_cast<void>(::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, &until, nullptr,
+                              FUTEX_BITSET_MATCH_ANY));
+}
+void FutexWakeAll(std::atomic<uint32_t>& word) {
+  static_cast<void>(::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0));
+}
+
+}  // namespace
+
+StepBarrier::StepBarrier(uint64_t ranks) : ranks_(ranks), last_round_(ranks) {}
+
+Status StepBarrier::Arrive(uint64_t rank, Nanos timeout) {
+  const Nanos deadline = SteadyNow() + timeout;
+  const uint32_t round = round_.load(std::memory_order_acquire);
+  if (broken_.load(std::memory_order_acquire)) return Status(Code::kCancelled, "the run was stopped");
+  last_round_[rank].store(round + 1, std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+    FutexWakeAll(round_);
+    return Status::Ok();
+  }
+  while (round_.load(std::memory_order_acquire) == round) {
+    if (SteadyNow() >= deadline) {
+      const std::string missing = MissingRanks(round);
+      Break();
+      return Status(Code::kDeadlineExceeded,
+                    "step barrier: " + missing + " did not arrive within " + FormatDuration(timeout));
+    }
+    FutexWait(round_, round, deadline);
+  }
+  if (broken_.load(std::memory_order_acquire)) return Status(Code::kCancelled, "the run was stopped");
+  return Status::Ok();
+}
+
+void StepBarrier::Break() {
+  broken_.store(true, std::memory_order_release);
+  round_.fetch_add(1, std::memory_order_acq_rel);
+  FutexWakeAll(round_);
+}
+
+std::string StepBarrier::MissingRanks(uint32_t round) const {
+  std::string out;
+  uint64_t missing = 0;
+  for (uint64_t rank = 0; rank < ranks_; ++rank) {
+    if (last_round_[rank].load(std::memory_order_relaxed) == round + 1) continue;
+    if (++missing <= kRanksNamed) out += (out.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  if (missing > kRanksNamed) out += " and " + std::to_string(missing - kRanksNamed) + " more";
+  return (missing == 1 ? "rank " : "ranks ") + out;
+}
+
+}  // namespace stoker::bench

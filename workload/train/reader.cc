@@ -1,0 +1,250 @@
+#include "workload/train/reader.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cache/base/fd.h"
+#include "cache/base/units.h"
+#include "workload/data/npz.h"
+
+namespace stoker::bench {
+namespace {
+
+uint64_t NowNs() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+constexpr uint64_t kBigPageBytes = 2 * kMiB;
+
+struct FreeDeleter {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using Buffer = std::unique_ptr<std::byte, FreeDeleter>;
+
+/// Big buffers get big pages: O_DIRECT pins every page of each call.
+Buffer AlignedBuffer(uint64_t bytes) {
+  const uint64_t alignment = bytes >= kBigPageBytes ? kBigPageBytes : kPageBytes;
+  const uint64_t size = AlignUp(bytes, alignment);
+  Buffer buffer(static_cast<std::byte*>(std::aligned_alloc(alignment, size)));
+  if (buffer != nullptr && alignment == kBigPageBytes) {
+    static_cast<void>(::madvise(buffer.get(), size, MADV_HUGEPAGE));  // a wish; small pages work as well
+  }
+  return buffer;
+}
+
+/// One counted pread; short only at the end of the file.
+Result<uint64_t> Pread(int fd, std::byte* to, uint64_t bytes, uint64_t offset, ReadStats& stats) {
+  while (true) {
+    const uint64_t start = NowNs();
+    const ssize_t got = ::pread(fd, to, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Status::FromErrno(errno, "read at byte " + std::to_string(offset));
+    stats.call_ns.Add(NowNs() - start);
+    ++stats.calls;
+    stats.bytes += static_cast<uint64_t>(got);
+    return static_cast<uint64_t>(got);
+  }
+}
+
+Status CutShort(uint64_t at, uint64_t size) {
+  return Status(Code::kIo,
+                "ends at byte " + std::to_string(at) + " though its size is " + std::to_string(size));
+}
+
+/// Front to back in equal pieces.
+class SequentialReader : public FileReader {
+ public:
+  SequentialReader(ReaderOptions options, Buffer buffer) : FileReader(options), buffer_(std::move(buffer)) {}
+
+ protected:
+  Status ReadAll(int fd, uint64_t size, ReadStats& stats) override {
+    uint64_t at = 0;
+    while (at < size) {
+      ASSIGN_OR_RETURN(const uint64_t got, Pread(fd, buffer_.get(), options_.piece_bytes, at, stats));
+      if (got == 0) return CutShort(at, size);
+      at += got;
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const Buffer buffer_;
+};
+
+/// The same past the page cache.
+class DirectReader final : public SequentialReader {
+ public:
+  using SequentialReader::SequentialReader;
+
+ protected:
+  int OpenFlags() const override { return O_DIRECT; }
+};
+
+/// The call sequence of numpy.load on an npz: start, three small reads at the end, start again, then x's data
+/// in steps of 256 KiB that fall into 4096 + 258 048 bytes (a buffered reader's own fill, then the rest).
+class NpzReader final : public FileReader {
+ public:
+  NpzReader(ReaderOptions options, Buffer buffer) : FileReader(options), buffer_(std::move(buffer)) {}
+
+ protected:
+  Status ReadAll(int fd, uint64_t size, ReadStats& stats) override {
+    if (size < kZipEndBytes) return Status(Code::kCorruption, "not a readable npz: too short");
+    RETURN_IF_ERROR(Exactly(fd, std::min<uint64_t>(kFill, size), 0, size, stats));
+    RETURN_IF_ERROR(Exactly(fd, kZipEndBytes, size - kZipEndBytes, size, stats));
+    ASSIGN_OR_RETURN(ZipDirectory directory, ParseZipEnd(Bytes(kZipEndBytes)));
+    const uint64_t locator_bytes = kZipEndBytes + kZip64LocatorBytes;
+    if (size >= locator_bytes) {
+      RETURN_IF_ERROR(Exactly(fd, locator_bytes, size - locator_bytes, size, stats));
+      if (directory.zip64) {
+        ASSIGN_OR_RETURN(const uint64_t record, ParseZip64Locator(Bytes(kZip64LocatorBytes)));
+        RETURN_IF_ERROR(Exactly(fd, kZip64EndBytes, record, size, stats));
+        ASSIGN_OR_RETURN(directory, ParseZip64End(Bytes(kZip64EndBytes)));
+      }
+    }
+    if (directory.bytes > kBuffer - kZipEndBytes || directory.offset > size ||
+        directory.bytes > size - directory.offset) {
+      return Status(Code::kCorruption, "not a readable npz: its directory lies outside the file");
+    }
+    const uint64_t to_end = std::min(size - directory.offset, kBuffer);
+    RETURN_IF_ERROR(Exactly(fd, to_end, directory.offset, size, stats));
+    ASSIGN_OR_RETURN(const std::vector<ZipMember> members, ParseZipDirectory(Bytes(directory.bytes)));
+    RETURN_IF_ERROR(ReadMember(fd, "x.npy", members, size, stats));
+    if (options_.read_labels) RETURN_IF_ERROR(ReadMember(fd, "y.npy", members, size, stats));
+    return Status::Ok();
+  }
+
+ private:
+  static constexpr uint64_t kBuffer = 256 * kKiB;
+  static constexpr uint64_t kFill = 4096;
+
+  std::span<const std::byte> Bytes(uint64_t count) const { return {buffer_.get(), count}; }
+
+  Status Exactly(int fd, uint64_t bytes, uint64_t offset, uint64_t size, ReadStats& stats) {
+    if (offset > size || bytes > size - offset) return CutShort(size, offset + bytes);
+    ASSIGN_OR_RETURN(const uint64_t got, Pread(fd, buffer_.get(), bytes, offset, stats));
+    return got == bytes ? Status::Ok() : CutShort(offset + got, size);
+  }
+
+  Status ReadMember(int fd, const char* name, const std::vector<ZipMember>& members, uint64_t size,
+                    ReadStats& stats) {
+    const auto member = std::find_if(members.begin(), members.end(),
+                                     [&](const ZipMember& candidate) { return candidate.name == name; });
+    if (member == members.end()) {
+      return Status(Code::kCorruption, std::string("not a readable sample file: no member ") + name);
+    }
+    if (member->header_offset >= size) {
+      return Status(Code::kCorruption, std::string("not a readable npz: no header of ") + name);
+    }
+    const uint64_t first = std::min(kFill, size - member->header_offset);
+    RETURN_IF_ERROR(Exactly(fd, first, member->header_offset, size, stats));
+    ASSIGN_OR_RETURN(const uint64_t header, ParseZipLocalHeader(Bytes(first)));
+    const uint64_t end = member->header_offset + header + member->bytes;
+    uint64_t at = member->header_offset + first;
+    for (bool fill = true; at < end; fill = !fill) {
+      const uint64_t step = fill ? kFill : kBuffer - kFill;
+      // The filling read takes what the file has; the other stops at the member's end.
+      const uint64_t bytes = fill ? std::min(step, size - std::min(at, size)) : std::min(step, end - at);
+      RETURN_IF_ERROR(Exactly(fd, std::max<uint64_t>(bytes, 1), at, size, stats));
+      at += bytes;
+    }
+    return Status::Ok();
+  }
+
+  const Buffer buffer_;
+};
+
+}  // namespace
+
+void ReadStats::Merge(const ReadStats& other) {
+  files += other.files;
+  bytes += other.bytes;
+  calls += other.calls;
+  errors += other.errors;
+  if (first_error.empty()) first_error = other.first_error;
+  file_ns.Merge(other.file_ns);
+  call_ns.Merge(other.call_ns);
+}
+
+Status FileReader::ReadFile(const std::string& path, ReadStats& stats) {
+  uint64_t start = NowNs();
+  const auto read = [&]() -> Status {
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | OpenFlags()));
+    if (!fd.valid()) {
+      return Status::FromErrno(errno, OpenFlags() == O_DIRECT && errno == EINVAL
+                                          ? "open with O_DIRECT, which this file system refuses"
+                                          : "open");
+    }
+    struct stat info;
+    if (::fstat(fd.get(), &info) != 0) return Status::FromErrno(errno, "stat");
+    RETURN_IF_ERROR(ReadAll(fd.get(), static_cast<uint64_t>(info.st_size), stats));
+    if (options_.cache_control == CacheControl::kFadvise) {
+      // Advice only: where it is not understood the pages stay, and the residency sample in the results says
+      // so. Its time is ours, not the storage's.
+      const uint64_t advice_start = NowNs();
+      static_cast<void>(::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED));
+      start += NowNs() - advice_start;
+    }
+    return Status::Ok();
+  };
+  const Status status = read();
+  if (status.ok()) {
+    ++stats.files;
+    stats.file_ns.Add(NowNs() - start);
+    return status;
+  }
+  ++stats.errors;
+  const Status named(status.code(), path + ": " + status.message(), status.os_errno());
+  if (stats.first_error.empty()) stats.first_error = named.message();
+  return named;
+}
+
+uint64_t DefaultPieceBytes(ReadShape shape) {
+  switch (shape) {
+    case ReadShape::kWhole:
+      return kMiB;
+    case ReadShape::kODirect:
+      return 8 * kMiB;
+    case ReadShape::kNpz:
+      break;
+  }
+  return 256 * kKiB;
+}
+
+Result<std::unique_ptr<FileReader>> MakeFileReader(const ReaderOptions& options) {
+  ReaderOptions effective = options;
+  if (effective.piece_bytes == 0 || effective.shape == ReadShape::kNpz) {
+    effective.piece_bytes = DefaultPieceBytes(effective.shape);
+  }
+  if (effective.shape == ReadShape::kODirect && effective.piece_bytes % kPageBytes != 0) {
+    return Status(Code::kInvalidArgument, "--read-piece: " + FormatBytesExact(effective.piece_bytes) +
+                                              " is not a multiple of 4KiB, which O_DIRECT needs");
+  }
+  Buffer buffer = AlignedBuffer(effective.piece_bytes);
+  if (buffer == nullptr) {
+    return Status(Code::kInvalidArgument,
+                  "no memory for a read buffer of " + FormatBytes(effective.piece_bytes));
+  }
+  switch (effective.shape) {
+    case ReadShape::kNpz:
+      return std::unique_ptr<FileReader>(new NpzReader(effective, std::move(buffer)));
+    case ReadShape::kODirect:
+      return std::unique_ptr<FileReader>(new DirectReader(effective, std::move(buffer)));
+    case ReadShape::kWhole:
+      break;
+  }
+  return std::unique_ptr<FileReader>(new SequentialReader(effective, std::move(buffer)));
+}
+
+}  // namespace stoker::bench
