@@ -23,7 +23,8 @@ ARROWS = {
     "workload/data": {"workload/base", "cache/base"},
     "workload/train": {"workload/data", "workload/base", "cache/base"},
     "workload/report": {"workload/train", "workload/data", "workload/base", "cache/base"},
-    "workload/cli": {"workload/report", "workload/train", "workload/data", "workload/base", "cache/base"},
+    "workload/run": {"workload/report", "workload/train", "workload/data", "workload/base", "cache/base"},
+    "workload/cli": {"workload/run", "workload/report", "workload/train", "workload/data", "workload/base", "cache/base"},
 }
 
 # Third-party header -> the only places that may include it.

@@ -1,0 +1,195 @@
+#include "workload/run/training_run.h"
+
+#include <algorithm>
+
+#include "cache/base/units.h"
+#include "workload/base/console.h"
+
+namespace stoker::bench {
+namespace {
+
+constexpr double kMiBDouble = static_cast<double>(kMiB);
+constexpr size_t kResidencySample = 16;  // files looked at for the page cache's share
+constexpr double kHotShare = 0.5;        // from this share of resident bytes on a run is said to start hot
+
+/// What the user would type to make the dataset of this command.
+std::string DatagenCommand(const Command& command) {
+  const Profile& profile = command.profile;
+  std::string out = "stoker-bench datagen --mlperf " + std::string(Name(profile.edition)) + " --workload " +
+                    profile.workload;
+  if (profile.data_folder.empty()) out += " --data-dir " + command.data_dir;
+  if (command.rules.file_layout != profile.edition) {
+    out += " --file-layout " + std::string(Name(command.rules.file_layout));
+  }
+  bool counted = false;
+  for (const std::string& assignment : profile.overridden) {
+    if (assignment.compare(0, 8, "dataset.") != 0) continue;
+    out += " --param " + assignment;
+    counted = counted || assignment.compare(0, 24, "dataset.num_files_train=") == 0;
+  }
+  if (!counted) out += " --param dataset.num_files_train=" + std::to_string(profile.num_files_train);
+  return out;
+}
+
+/// Files spread over the dataset, for the page cache's share.
+std::vector<std::string> ResidencySample(const Dataset& dataset, uint64_t files) {
+  std::vector<std::string> paths;
+  const uint64_t count = std::min<uint64_t>(kResidencySample, files);
+  for (uint64_t i = 0; i < count; ++i) paths.push_back(dataset.Path(i * files / count));
+  return paths;
+}
+
+MetricOptions MetricOf(const Command& command) {
+  MetricOptions metric;
+  metric.metric = command.rules.metric;
+  metric.batch_size = command.profile.batch_size;
+  metric.computation_time = command.profile.computation_time;
+  metric.exclude_start_steps = command.profile.exclude_start_steps;
+  metric.exclude_end_steps = command.profile.exclude_end_steps;
+  metric.record_bytes = command.profile.record_bytes;
+  metric.au_threshold = command.profile.au;
+  return metric;
+}
+
+TrainerOptions TrainerOptionsOf(const Command& command, const Dataset& dataset, uint64_t samples,
+                                uint64_t steps) {
+  const Profile& profile = command.profile;
+  TrainerOptions options;
+  options.ranks = command.accelerators;
+  options.epochs = profile.epochs;
+  options.steps = steps;
+  options.batch_size = profile.batch_size;
+  options.read_threads = profile.read_threads;
+  options.prefetch = profile.prefetch_size;
+  options.computation_time = profile.computation_time;
+  options.order = {command.rules.order, command.seed, samples, command.accelerators};
+  options.dataset = dataset;
+  options.reader.shape = command.rules.read_shape;
+  options.reader.read_labels = command.rules.read_labels;
+  options.reader.cache_control = command.rules.cache_control;
+  options.reader.piece_bytes = command.read_piece_bytes;
+  options.null_storage = command.null_storage;
+  options.step_timeout = command.step_timeout;
+  return options;
+}
+
+}  // namespace
+
+Result<TrainingPlan> PlanTraining(const Command& command) {
+  TrainingPlan plan;
+  RunRecord& record = plan.record;
+  record.command = command;
+  record.host = ReadHostInfo();
+  const Profile& profile = command.profile;
+  const uint64_t samples = profile.num_files_train * profile.num_samples_per_file;
+  if (samples > UINT32_MAX) {
+    return Status(Code::kInvalidArgument,
+                  "dataset.num_files_train: " + std::to_string(samples) + " samples are more than 2^32 - 1");
+  }
+  if (command.accelerators > samples) {
+    return Status(Code::kInvalidArgument,
+                  "--num-accelerators: " + std::to_string(command.accelerators) + " accelerators, but only " +
+                      std::to_string(samples) + " samples; use at most " + std::to_string(samples) +
+                      " accelerators, or a larger dataset (--param dataset.num_files_train)");
+  }
+  Dataset dataset = MakeDataset(profile, command.data_dir, command.rules.file_layout);
+  if (!command.null_storage) {
+    RETURN_IF_ERROR(FindDataset(dataset, DatagenCommand(command)));
+    plan.residency_sample = ResidencySample(dataset, profile.num_files_train);
+    record.cache.mount = MountOf(dataset.folder);
+    record.cache.sampled_files = plan.residency_sample.size();
+  }
+  record.steps = StepsFor(samples, profile.batch_size, command.accelerators);
+  record.metric = MetricOf(command);
+  plan.options = TrainerOptionsOf(command, dataset, samples, record.steps);
+  plan.piece_bytes = command.read_piece_bytes != 0 && command.rules.read_shape != ReadShape::kNpz
+                         ? command.read_piece_bytes
+                         : DefaultPieceBytes(command.rules.read_shape);
+  record.demand =
+      ComputeDemand(profile.record_bytes, profile.batch_size, profile.computation_time, command.accelerators,
+                    record.steps, profile.epochs, samples, profile.read_threads, plan.piece_bytes);
+  record.note = FewStepsNote(record.metric, record.steps, samples, command.accelerators);
+  return plan;
+}
+
+std::vector<std::string> PlanLines(const TrainingPlan& plan) {
+  const Command& command = plan.record.command;
+  const Profile& profile = command.profile;
+  const Demand& demand = plan.record.demand;
+  return {profile.workload + " " + std::string(Name(profile.edition)) + ", " +
+              std::to_string(command.accelerators) + " x " + profile.accelerator + ": " +
+              std::to_string(profile.num_files_train) + " files, " + std::to_string(plan.record.steps) +
+              " steps x " + std::to_string(profile.epochs) + " epochs, order " +
+              std::string(Name(command.rules.order)) + ", " +
+              (command.null_storage ? "no reading"
+                                    : "read shape " + std::string(Name(command.rules.read_shape))) +
+              ", metric " + std::string(Name(command.rules.metric)),
+          "Demand at 100 % AU: " + Text("%.1f", demand.bytes_per_s_per_accelerator / kMiBDouble) +
+              " MiB/s per accelerator, " + Text("%.1f", demand.bytes_per_s / kMiBDouble) + " MiB/s (" +
+              Text("%.1f", demand.bytes_per_s / 1e6) + " MB/s) in all",
+          "Read buffers: at most " + FormatBytes(demand.buffer_bytes) + " (" +
+              std::to_string(command.accelerators) + " accelerators x " +
+              std::to_string(profile.read_threads) + " threads x " + FormatBytesExact(plan.piece_bytes) + ")",
+          "Expected duration: at least " + Text("%.1f", demand.run_s) + " s (" +
+              Text("%.1f", demand.epoch_s) + " s an epoch)"};
+}
+
+std::vector<std::string> PlanWarnings(const TrainingPlan& plan) {
+  std::vector<std::string> out;
+  const RunRecord& record = plan.record;
+  const uint64_t dataset_bytes = record.demand.dataset_bytes;
+  const uint64_t memory = record.host.memory_bytes;
+  if (!record.command.null_storage && memory > 0) {
+    if (dataset_bytes <= memory) {
+      out.push_back("the dataset (" + FormatBytes(dataset_bytes) + ") fits in this host's memory (" +
+                    FormatBytes(memory) +
+                    "): from the second epoch on it may be read from memory and not from the storage; the "
+                    "rules ask for 5 times the memory (stoker-bench datasize)");
+    } else if (dataset_bytes < 5 * memory) {
+      out.push_back("the dataset (" + FormatBytes(dataset_bytes) +
+                    ") is less than 5 times this host's memory (" + FormatBytes(memory) +
+                    "), which the rules ask for (stoker-bench datasize)");
+    }
+  }
+  if (!record.note.empty()) out.push_back(record.note);
+  return out;
+}
+
+RunRecord RunOnce(const TrainingPlan& plan, const CancelToken& cancel, const RunListener& listener) {
+  RunRecord record = plan.record;
+  const Command& command = record.command;
+  if (!plan.residency_sample.empty()) {
+    record.cache.page_cache_before = PageCacheShare(plan.residency_sample);
+    if (listener.warn && record.cache.page_cache_before && *record.cache.page_cache_before >= kHotShare &&
+        command.rules.cache_control == CacheControl::kFadvise) {
+      listener.warn(Text("%.0f", 100 * *record.cache.page_cache_before) +
+                    " % of the dataset (by a sample) is in the page cache: the first epoch starts hot");
+    }
+  }
+  record.log = Train(plan.options, cancel, [&](uint64_t epoch, const EpochLog& log) {
+    if (!listener.say) return;
+    const RunFigures figures = ComputeRun(record.metric, {log});
+    listener.say("epoch " + std::to_string(epoch + 1) + " of " + std::to_string(command.profile.epochs) +
+                 ": AU " + Text("%.2f", figures.au_mean_percent) + " %, " +
+                 Text("%.2f", figures.samples_mean) + " samples/s, " + Text("%.1f", figures.mib_mean) +
+                 " MiB/s nominal, " + Text("%.1f", log.unix_end - log.unix_start) + " s" +
+                 (log.complete ? "" : " (not finished)"));
+  });
+  // Looking at files whose storage hangs would hang as well.
+  if (!plan.residency_sample.empty() && !record.log.stuck) {
+    record.cache.page_cache_after = PageCacheShare(plan.residency_sample);
+  }
+  record.figures = ComputeRun(record.metric, record.log.epochs);
+  record.harness = ComputeHarness(record.log);
+  return record;
+}
+
+std::string Verdict(const RunRecord& record) {
+  const std::string au = "AU " + Text("%.1f", record.figures.au_mean_percent) + " % (threshold " +
+                         Text("%g", 100 * record.metric.au_threshold) + " %): ";
+  if (record.log.reads.errors > 0 || !record.log.failure.ok()) return au + "INVALID";
+  if (!record.complete()) return au + "PARTIAL";
+  return au + (record.figures.meets_threshold ? "PASS" : "FAIL");
+}
+
+}  // namespace stoker::bench
