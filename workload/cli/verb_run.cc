@@ -8,6 +8,7 @@
 
 #include "cache/base/units.h"
 #include "workload/base/console.h"
+#include "workload/report/honesty.h"
 #include "workload/report/results.h"
 #include "workload/run/training_run.h"
 
@@ -49,6 +50,8 @@ int RunTraining(const Command& command, const CancelToken& cancel) {
           Text("%.1f", record.harness.bytes_per_s / 1e6) + " MB/s); generator CPU " +
           Text("%.3f", record.harness.cpu_s_per_gb) + " s per GB");
   }
+  for (const std::string& line : HonestyLines(record)) Print(line);
+  for (const std::string& warning : HonestyWarnings(record)) Warn(warning);
   if (exit_status == kExitInterrupted) Print("Interrupted: the results are partial");
   Print(Verdict(record));
   if (!written.ok()) {

@@ -48,6 +48,23 @@ Json LatencyJson(const Histogram& ns) {
               {"p99", micros(0.99)}, {"p999", micros(0.999)}, {"max", static_cast<double>(ns.max()) / 1e3}};
 }
 
+Json DaemonJson(const DaemonCounters& daemon, uint64_t bytes_read) {
+  return Json{
+      {"version", daemon.version},
+      {"passthrough", daemon.passthrough},
+      {"bytes_from_cache", daemon.bytes_cache},
+      {"bytes_delivered", daemon.bytes_delivered},
+      {"bytes_from_ufs", daemon.bytes_ufs},
+      {"hit_share", daemon.bytes_delivered > 0 ? Json(HitShare(daemon)) : Json(nullptr)},
+      {"share_without_ufs", bytes_read > 0 ? Json(ShareWithoutUfs(daemon, bytes_read)) : Json(nullptr)},
+      {"read_hits", daemon.read_hits},
+      {"read_misses", daemon.read_misses},
+      {"opens", daemon.opens},
+      {"passthrough_opens", daemon.passthrough_opens},
+      {"read_errors", daemon.read_errors},
+      {"ufs_errors", daemon.ufs_errors}};
+}
+
 Json MetricJson(const RunRecord& record) {
   const RunFigures& run = record.figures;
   Json au = Json::array();
@@ -109,6 +126,10 @@ Json StokerJson(const RunRecord& record) {
   out["cpu_user_seconds"] = record.log.cpu_user_s;
   out["cpu_system_seconds"] = record.log.cpu_system_s;
   out["cpu_seconds_per_GB"] = harness.cpu_s_per_gb;
+  out["client_cores"] = record.cpu.cores;
+  out["client_cpu_share"] = record.cpu.process;
+  out["machine_cpu_share"] = record.cpu.machine;
+  out["client_cpu_limits"] = record.cpu.client_limits();
   out["wall_seconds"] = harness.wall_s;
   out["step_overhead_us_mean"] = harness.step_overhead_us;
   out["barrier_wait_seconds_mean"] = harness.barrier_wait_s;
@@ -123,6 +144,8 @@ Json StokerJson(const RunRecord& record) {
   cache["page_cache_sampled_files"] = record.cache.sampled_files;
   cache["page_cache_share_before"] = Share(record.cache.page_cache_before);
   cache["page_cache_share_after"] = Share(record.cache.page_cache_after);
+  if (record.cache.daemon) cache["daemon"] = DaemonJson(*record.cache.daemon, reads.bytes);
+  if (!record.cache.daemon_note.empty()) cache["daemon_note"] = record.cache.daemon_note;
   out["cache_state"] = cache;
   return out;
 }

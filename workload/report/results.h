@@ -9,6 +9,8 @@
 #include "cache/base/fd.h"
 #include "cache/base/result.h"
 #include "workload/base/command.h"
+#include "workload/base/cpu_use.h"
+#include "workload/base/daemon_counters.h"
 #include "workload/base/host.h"
 #include "workload/report/report.h"
 
@@ -49,6 +51,8 @@ struct CacheState {
   uint64_t sampled_files = 0;
   std::optional<double> page_cache_before;  // share of the sampled files' bytes
   std::optional<double> page_cache_after;
+  std::optional<DaemonCounters> daemon;  // counted during the run; on a Stoker mount only
+  std::string daemon_note;               // why there is none although it is one
 };
 
 struct RunRecord {
@@ -60,6 +64,7 @@ struct RunRecord {
   Demand demand;
   TrainingLog log;
   CacheState cache;
+  CpuUse cpu;
   uint64_t steps = 0;
   std::string note;  // why figures are defined but meaningless, or ""
 

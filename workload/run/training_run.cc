@@ -73,6 +73,28 @@ TrainerOptions TrainerOptionsOf(const Command& command, const Dataset& dataset, 
   return options;
 }
 
+/// The daemon's counters when the data lies in a Stoker mount; a note when it cannot be asked.
+std::optional<DaemonCounters> LookAtDaemon(CacheState& cache) {
+  if (!cache.mount || !cache.mount->is_stoker()) return std::nullopt;
+  Result<DaemonCounters> now = AskDaemon(cache.mount->mountpoint);
+  if (now.ok()) return *now;
+  cache.daemon_note = now.status().message();
+  return std::nullopt;
+}
+
+/// What it counted during the run.
+void CompareDaemon(const std::optional<DaemonCounters>& before, CacheState& cache) {
+  if (!before) return;
+  const std::optional<DaemonCounters> after = LookAtDaemon(cache);
+  if (!after) return;
+  const Result<DaemonCounters> between = CountersBetween(*before, *after);
+  if (between.ok()) {
+    cache.daemon = *between;
+  } else {
+    cache.daemon_note = between.status().message();
+  }
+}
+
 }  // namespace
 
 Result<TrainingPlan> PlanTraining(const Command& command) {
@@ -166,6 +188,9 @@ RunRecord RunOnce(const TrainingPlan& plan, const CancelToken& cancel, const Run
                     " % of the dataset (by a sample) is in the page cache: the first epoch starts hot");
     }
   }
+  const std::optional<DaemonCounters> daemon_before = LookAtDaemon(record.cache);
+  const double cores = UsableCores();
+  const CpuSample cpu_before = SampleCpu();
   record.log = Train(plan.options, cancel, [&](uint64_t epoch, const EpochLog& log) {
     if (!listener.say) return;
     const RunFigures figures = ComputeRun(record.metric, {log});
@@ -175,6 +200,8 @@ RunRecord RunOnce(const TrainingPlan& plan, const CancelToken& cancel, const Run
                  " MiB/s nominal, " + Text("%.1f", log.unix_end - log.unix_start) + " s" +
                  (log.complete ? "" : " (not finished)"));
   });
+  record.cpu = CpuUseBetween(cpu_before, SampleCpu(), cores);
+  CompareDaemon(daemon_before, record.cache);
   // Looking at files whose storage hangs would hang as well.
   if (!plan.residency_sample.empty() && !record.log.stuck) {
     record.cache.page_cache_after = PageCacheShare(plan.residency_sample);
