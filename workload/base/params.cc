@@ -10,6 +10,9 @@
 namespace stoker::bench {
 namespace {
 
+constexpr char kRecordKey[] = "dataset.record_length_bytes";
+constexpr char kColumnsKey[] = "dataset.parquet.columns";
+
 struct Key {
   std::string name;
   std::string old_name;  // the spelling of earlier editions, or ""
@@ -98,33 +101,63 @@ Key Folder(std::string name, std::string Profile::*field) {
           [=](const Profile& profile) { return profile.*field; }};
 }
 
-/// A closed list; more formats join it as their writers and readers do.
-Key Format(std::string name, std::string Profile::*field) {
+Key FormatKey(std::string name) {
   return {std::move(name), "",
-          [=](Profile& profile, const std::string& key, std::string_view value) {
-            if (value != "npz") return Status(Code::kInvalidArgument, NotOneOf(key, value, {"npz"}));
-            profile.*field = value;
+          [](Profile& profile, const std::string& key, std::string_view value) {
+            ASSIGN_OR_RETURN(profile.format, ParseFormat(key, value));
             return Status::Ok();
           },
-          [=](const Profile& profile) { return profile.*field; }};
+          [](const Profile& profile) { return profile.format ? std::string(Name(*profile.format)) : ""; }};
+}
+
+/// One of a closed list of names.
+template <typename T>
+Key Choice(std::string name, std::string old_name, T Profile::*field,
+           Result<T> (*parse)(std::string_view, std::string_view)) {
+  return {std::move(name), std::move(old_name),
+          [=](Profile& profile, const std::string& key, std::string_view value) {
+            ASSIGN_OR_RETURN(profile.*field, parse(key, value));
+            return Status::Ok();
+          },
+          [=](const Profile& profile) { return std::string(Name(profile.*field)); }};
+}
+
+Key Columns(std::string name, std::vector<Column> Profile::*field) {
+  return {std::move(name), "",
+          [=](Profile& profile, const std::string& key, std::string_view value) {
+            ASSIGN_OR_RETURN(profile.*field, ParseColumns(key, value));
+            return Status::Ok();
+          },
+          [=](const Profile& profile) { return ColumnsText(profile.*field); }};
 }
 
 const std::vector<Key>& Keys() {
   static const std::vector<Key> keys = {
-      Format("dataset.format", &Profile::format),
+      Choice("framework", "reader.data_loader", &Profile::framework, &ParseFramework),
+      FormatKey("dataset.format"),
       Folder("dataset.data_folder", &Profile::data_folder),
       FileNamePart("dataset.file_prefix", &Profile::file_prefix),
       Whole("dataset.num_files_train", "", &Profile::num_files_train, 1),
       Whole("dataset.num_samples_per_file", "", &Profile::num_samples_per_file, 1, 10'000'000),
-      Real("dataset.record_length_bytes", "dataset.record_length", &Profile::record_bytes, 1, false, 1e15),
+      Real(kRecordKey, "dataset.record_length", &Profile::record_bytes, 1, false, 1e15),
       Real("dataset.record_length_bytes_stdev", "dataset.record_length_stdev", &Profile::record_bytes_stdev,
            0, false, 1e15),
+      Real("dataset.record_length_bytes_resize", "dataset.record_length_resize",
+           &Profile::record_bytes_resize, 0, false, 1e15),
       Whole("dataset.num_subfolders_train", "", &Profile::num_subfolders_train, 0, 1'000'000),
+      Columns(kColumnsKey, &Profile::columns),
+      Whole("dataset.parquet.row_group_size", "", &Profile::row_group_rows, 1),
       Whole("reader.batch_size", "", &Profile::batch_size, 1, 1'000'000),
       Whole("reader.read_threads", "", &Profile::read_threads, 1, 1024),
       Whole("reader.prefetch_size", "", &Profile::prefetch_size, 0, 4096),
+      Whole("reader.computation_threads", "", &Profile::computation_threads, 1, 1024),
+      Whole("reader.transfer_size", "", &Profile::transfer_size, 0, uint64_t{1} << 30),
+      Choice("reader.file_shuffle", "", &Profile::file_shuffle, &ParseShuffle),
+      Choice("reader.sample_shuffle", "", &Profile::sample_shuffle, &ParseShuffle),
+      Whole("reader.shuffle_size", "", &Profile::shuffle_size, 1),
       Flag("reader.odirect", &Profile::odirect),
       Whole("train.epochs", "", &Profile::epochs, 1, 1'000'000),
+      Whole("train.total_training_steps", "", &Profile::total_training_steps, 0),
       Real("train.computation_time", "", &Profile::computation_time, 0, true, 3600),
       Real("metric.au", "", &Profile::au, 0, false, 1),
       Whole("metric.exclude_start_steps", "", &Profile::exclude_start_steps, 0),
@@ -139,7 +172,13 @@ Status SetParam(Profile& profile, std::string_view key, std::string_view value) 
   std::vector<std::string> names;
   for (const Key& known : Keys()) {
     if (key == known.name || (!known.old_name.empty() && key == known.old_name)) {
-      return known.set(profile, std::string(key), value);
+      RETURN_IF_ERROR(known.set(profile, std::string(key), value));
+      if (known.name == kRecordKey) profile.record_from_columns = false;
+      if (known.name == kColumnsKey && profile.record_bytes == 0) profile.record_from_columns = true;
+      if (profile.record_from_columns) {
+        profile.record_bytes = static_cast<double>(NominalRowBytes(profile.columns));
+      }
+      return Status::Ok();
     }
     names.push_back(known.name);
     if (!known.old_name.empty()) names.push_back(known.old_name);
@@ -170,7 +209,7 @@ std::vector<std::pair<std::string, std::string>> EffectiveParams(const Profile& 
 
 Status CheckProfile(const Profile& profile) {
   const std::string where = profile.workload + " " + std::string(Name(profile.edition));
-  if (profile.format.empty()) return Status(Code::kInvalidArgument, where + ": dataset.format is missing");
+  if (!profile.format) return Status(Code::kInvalidArgument, where + ": dataset.format is missing");
   if (profile.num_files_train == 0) {
     return Status(Code::kInvalidArgument, where + ": dataset.num_files_train is missing");
   }
@@ -179,6 +218,11 @@ Status CheckProfile(const Profile& profile) {
   }
   if (profile.computation_time <= 0) {
     return Status(Code::kInvalidArgument, where + ": train.computation_time is missing");
+  }
+  if (profile.format == Format::kJpeg && profile.num_samples_per_file != 1) {
+    return Status(Code::kInvalidArgument,
+                  where + ": dataset.num_samples_per_file: a jpeg file holds one sample, not " +
+                      std::to_string(profile.num_samples_per_file));
   }
   return Status::Ok();
 }

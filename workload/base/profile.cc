@@ -22,8 +22,56 @@ const std::set<std::string>& Sections() {
   return sections;
 }
 
+/// The one key that stands beside the sections in the public files.
+constexpr char kFramework[] = "framework";
+
 Status WrongIn(const std::string& file, const std::string& what) {
   return Status(Code::kInvalidArgument, file + ": " + what);
+}
+
+/// parquet columns as the public files list them, [{name: x, dtype: float32, size: 8, read: false}, ...], as
+/// the one text that the key takes.
+Result<std::string> ColumnList(const YAML::Node& list, const std::string& key) {
+  std::string out;
+  for (const auto& column : list) {
+    if (!column.IsMap() || !column["name"]) {
+      return Status(Code::kInvalidArgument, key + ": each item is a map with name, dtype, size, read");
+    }
+    for (const auto& entry : column) {
+      const auto name = entry.first.as<std::string>();
+      static const std::vector<std::string> allowed = {"name", "dtype", "size", "read"};
+      if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {
+        return Status(Code::kInvalidArgument, NotOneOf(key + ": key", name, allowed));
+      }
+    }
+    if (!out.empty()) out += ", ";
+    out += column["name"].as<std::string>() + ":" + column["dtype"].as<std::string>("float32");
+    if (column["size"]) out += "*" + column["size"].as<std::string>();
+    if (!column["read"].as<bool>(true)) out += ":skip";
+  }
+  return out;
+}
+
+/// Applies what stands below the dotted `key`: one value, or a map of further keys.
+Status ApplyNode(Profile& profile, const YAML::Node& node, const std::string& key, const std::string& file) {
+  if (node.IsMap()) {
+    for (const auto& entry : node) {
+      RETURN_IF_ERROR(ApplyNode(profile, entry.second, key + "." + entry.first.as<std::string>(), file));
+    }
+    return Status::Ok();
+  }
+  std::string value;
+  if (node.IsSequence()) {
+    const Result<std::string> columns = ColumnList(node, key);
+    if (!columns.ok()) return WrongIn(file, columns.status().message());
+    value = *columns;
+  } else if (node.IsScalar()) {
+    value = node.as<std::string>();
+  } else {
+    return WrongIn(file, key + ": one value is expected here");
+  }
+  const Status set = SetParam(profile, key, value);
+  return set.ok() ? set : WrongIn(file, set.message());
 }
 
 /// Applies the sections of one level. `ours`: keys of that level that are not sections.
@@ -32,20 +80,18 @@ Status ApplyLevel(Profile& profile, const YAML::Node& level, const std::string& 
   for (const auto& entry : level) {
     const auto name = entry.first.as<std::string>();
     if (ours.count(name) != 0) continue;
+    if (name == kFramework) {
+      RETURN_IF_ERROR(ApplyNode(profile, entry.second, name, file));
+      continue;
+    }
     if (Sections().count(name) == 0) {
       std::vector<std::string> allowed(Sections().begin(), Sections().end());
+      allowed.emplace_back(kFramework);
       allowed.insert(allowed.end(), ours.begin(), ours.end());
       return WrongIn(file, NotOneOf("key", name, allowed));
     }
     if (!entry.second.IsMap()) return WrongIn(file, name + ": a map of keys is expected here");
-    for (const auto& item : entry.second) {
-      if (!item.second.IsScalar()) {
-        return WrongIn(file, name + "." + item.first.as<std::string>() + ": one value is expected here");
-      }
-      const Status set =
-          SetParam(profile, name + "." + item.first.as<std::string>(), item.second.as<std::string>());
-      if (!set.ok()) return WrongIn(file, set.message());
-    }
+    RETURN_IF_ERROR(ApplyNode(profile, entry.second, name, file));
   }
   return Status::Ok();
 }
@@ -99,6 +145,36 @@ Result<Profile> ParseProfile(const YAML::Node& root, const std::string& file, co
   return profile;
 }
 
+/// All pairs of one file.
+Status ListFile(const std::string& file, const std::string& workload, std::vector<ProfileKey>& out) {
+  const YAML::Node root = YAML::LoadFile(file);
+  if (!root.IsMap()) return WrongIn(file, "the file must be a map");
+  const YAML::Node editions = root["editions"];
+  for (const std::string& name : KeysOf(editions)) {
+    const Result<Edition> edition = ParseEdition("editions", name);
+    if (!edition.ok()) return WrongIn(file, edition.status().message());
+    for (const std::string& accelerator : KeysOf(editions[name]["accelerators"])) {
+      out.push_back({workload, *edition, accelerator});
+    }
+  }
+  return Status::Ok();
+}
+
+Status NoProfiles(const std::vector<std::string>& dirs) {
+  return Status(Code::kInvalidArgument,
+                "no workload profiles in " + Join(dirs) + "; give their folder with --profiles-dir");
+}
+
+/// `workload`.yaml in the first directory that has one; empty: in none.
+std::string FileOf(const std::vector<std::string>& dirs, const std::string& workload) {
+  for (const std::string& dir : dirs) {
+    std::error_code error;
+    std::string file = dir + "/" + workload + ".yaml";
+    if (fs::exists(file, error)) return file;
+  }
+  return "";
+}
+
 std::vector<std::string> WorkloadsIn(const std::vector<std::string>& dirs) {
   std::set<std::string> found;
   for (const std::string& dir : dirs) {
@@ -125,24 +201,33 @@ std::vector<std::string> ProfileDirs(const std::string& user_dir) {
 
 Result<Profile> LoadProfile(const std::vector<std::string>& dirs, const std::string& workload,
                             Edition edition, const std::string& accelerator) {
-  if (!dirs.empty() && workload.find('/') == std::string::npos && !workload.empty()) {
-    for (const std::string& dir : dirs) {
-      const std::string file = dir + "/" + workload + ".yaml";
-      std::error_code error;
-      if (!fs::exists(file, error)) continue;
-      try {
-        return ParseProfile(YAML::LoadFile(file), file, workload, edition, accelerator);
-      } catch (const YAML::Exception& wrong) {
-        return WrongIn(file, wrong.what());
-      }
+  const bool plain = workload.find('/') == std::string::npos && !workload.empty();
+  const std::string file = plain ? FileOf(dirs, workload) : "";
+  if (!file.empty()) {
+    try {
+      return ParseProfile(YAML::LoadFile(file), file, workload, edition, accelerator);
+    } catch (const YAML::Exception& wrong) {
+      return WrongIn(file, wrong.what());
     }
   }
   const std::vector<std::string> known = WorkloadsIn(dirs);
-  if (known.empty()) {
-    return Status(Code::kInvalidArgument,
-                  "no workload profiles in " + Join(dirs) + "; give their folder with --profiles-dir");
-  }
+  if (known.empty()) return NoProfiles(dirs);
   return Status(Code::kInvalidArgument, NotOneOf("--workload", workload, known));
+}
+
+Result<std::vector<ProfileKey>> ListProfiles(const std::vector<std::string>& dirs) {
+  std::vector<ProfileKey> out;
+  const std::vector<std::string> known = WorkloadsIn(dirs);
+  if (known.empty()) return NoProfiles(dirs);
+  for (const std::string& workload : known) {
+    const std::string file = FileOf(dirs, workload);
+    try {
+      RETURN_IF_ERROR(ListFile(file, workload, out));
+    } catch (const YAML::Exception& wrong) {
+      return WrongIn(file, wrong.what());
+    }
+  }
+  return out;
 }
 
 }  // namespace stoker::bench

@@ -95,6 +95,7 @@ Result<Command> TrainingFlags::Fill() const {
   ASSIGN_OR_RETURN(command.profile,
                    LoadProfile(ProfileDirs(profiles_dir_), workload_, edition, accelerator_));
   for (const std::string& param : params_) RETURN_IF_ERROR(ApplyParam(command.profile, param));
+  RETURN_IF_ERROR(CheckProfile(command.profile));
   if (command.profile.odirect) command.rules.read_shape = ReadShape::kODirect;
 
   RETURN_IF_ERROR(OverrideEdition("--datasize-formula", datasize_formula_, &Rules::datasize, command));

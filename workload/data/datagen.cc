@@ -227,6 +227,10 @@ uint64_t DefaultWriters() {
 
 Result<DatagenOutcome> GenerateDataset(const DatagenOptions& options, const CancelToken& cancel) {
   const Dataset& dataset = options.dataset;
+  if (dataset.format != Format::kNpz) {
+    return Status(Code::kInvalidArgument, "dataset.format: files of format " +
+                                              std::string(Name(dataset.format)) + " cannot be written");
+  }
   RETURN_IF_ERROR(MakeFolders(dataset));
   const std::string train = dataset.folder + "/train";
   const Fd folder(::open(train.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

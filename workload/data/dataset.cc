@@ -30,7 +30,7 @@ uint64_t Dimension(Random& random, double mean, double deviation) {
 /// N of a name prefix_i_of_N.ext, or 0.
 uint64_t TotalInName(std::string_view name, const Dataset& dataset) {
   const std::string start = dataset.prefix + "_";
-  const std::string end = "." + dataset.extension;
+  const std::string end = "." + std::string(Name(dataset.format));
   if (name.size() <= start.size() + end.size() || name.substr(0, start.size()) != start ||
       name.substr(name.size() - end.size()) != end) {
     return 0;
@@ -81,7 +81,8 @@ std::string Dataset::RelativePath(uint64_t file) const {
         layout == Edition::kV05 ? file / ((files + subfolders - 1) / subfolders) : file % subfolders;
   }
   const std::string number = layout == Edition::kV05 ? std::to_string(file) : Padded(file, total.size());
-  return TrainFolder(folder_index) + "/" + prefix + "_" + number + "_of_" + total + "." + extension;
+  return TrainFolder(folder_index) + "/" + prefix + "_" + number + "_of_" + total + "." +
+         std::string(Name(format));
 }
 
 NpzShape Dataset::ShapeOf(uint64_t file) const {
@@ -110,7 +111,9 @@ Dataset MakeDataset(const Profile& profile, const std::string& data_dir, Edition
   dataset.layout = layout;
   dataset.folder = DataFolder(profile, data_dir, layout);
   dataset.prefix = profile.file_prefix;
-  dataset.extension = profile.format;
+  dataset.format = profile.format.value_or(Format::kNpz);
+  dataset.columns = profile.columns;
+  dataset.row_group_rows = profile.row_group_rows;
   dataset.files = profile.num_files_train;
   dataset.samples_per_file = profile.num_samples_per_file;
   dataset.record_bytes = profile.record_bytes;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cache/base/result.h"
+#include "workload/base/format.h"
 #include "workload/base/profile.h"
 #include "workload/base/rules.h"
 #include "workload/data/npz.h"
@@ -16,11 +17,13 @@ struct Dataset {
   Edition layout = Edition::kV30;
   std::string folder;  // holds train/ and valid/
   std::string prefix = "img";
-  std::string extension = "npz";
+  Format format = Format::kNpz;
   uint64_t files = 0;  // N in the names
   uint64_t samples_per_file = 1;
   double record_bytes = 0;
   double record_bytes_stdev = 0;
+  std::vector<Column> columns;     // parquet: of every file
+  uint64_t row_group_rows = 1024;  // parquet
   uint64_t subfolders = 0;
   uint64_t seed = 10;  // of sizes and bytes; the public generator's fixed seed is 10 too
 
