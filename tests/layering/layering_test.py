@@ -20,11 +20,13 @@ ARROWS = {
     "prefetch": {"cache/store", "cache/ufs", "cache/io", "cache/base"},
     "fuse": {"prefetch", "cache/store", "cache/ufs", "cache/io", "cache/base"},
     "workload/base": {"cache/base"},
+    "workload/comm": {"workload/base", "cache/base"},
     "workload/data": {"workload/base", "cache/base"},
-    "workload/train": {"workload/data", "workload/base", "cache/base"},
-    "workload/report": {"workload/train", "workload/data", "workload/base", "cache/base"},
-    "workload/run": {"workload/report", "workload/train", "workload/data", "workload/base", "cache/base"},
-    "workload/cli": {"workload/run", "workload/report", "workload/train", "workload/data", "workload/base", "cache/base"},
+    "workload/train": {"workload/data", "workload/comm", "workload/base", "cache/base"},
+    "workload/report": {"workload/train", "workload/data", "workload/comm", "workload/base", "cache/base"},
+    "workload/run": {"workload/report", "workload/train", "workload/data", "workload/comm", "workload/base", "cache/base"},
+    "workload/cli": {"workload/run", "workload/report", "workload/train", "workload/data", "workload/comm", "workload/base",
+                     "cache/base"},
 }
 
 # Third-party header -> the only places that may include it.
@@ -38,6 +40,7 @@ LIBRARIES = {
     r"curl/": ["fuse/control_client"],
     r"prometheus/": ["cache/base/metrics"],
     r"xxhash": ["cache/base/checksum"],
+    r"mpi\.h": ["workload/comm/mpi_module"],
 }
 
 TOP_LEVEL = {"CMakeLists.txt", "fuse", "cache", "prefetch", "workload", "conf", "tests", "docker", "README.md", "docs",

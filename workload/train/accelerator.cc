@@ -6,6 +6,7 @@
 
 #include <climits>
 #include <ctime>
+#include <utility>
 
 #include "cache/base/units.h"
 #include "workload/base/steady.h"
@@ -29,15 +30,24 @@ void FutexWakeAll(std::atomic<uint32_t>& word) {
 
 }  // namespace
 
-StepBarrier::StepBarrier(uint64_t ranks) : ranks_(ranks), last_round_(ranks) {}
+StepBarrier::StepBarrier(uint64_t ranks, uint64_t first_rank, MeetOthers meet_others)
+    : ranks_(ranks), first_rank_(first_rank), meet_others_(std::move(meet_others)), last_round_(ranks) {}
 
 Status StepBarrier::Arrive(uint64_t rank, Nanos timeout) {
-  const Nanos deadline = SteadyNow() + timeout;
+  Nanos deadline = SteadyNow() + timeout;
   const uint32_t round = round_.load(std::memory_order_acquire);
   if (broken_.load(std::memory_order_acquire)) return Status(Code::kCancelled, "the run was stopped");
   last_round_[rank].store(round + 1, std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
     arrived_.store(0, std::memory_order_relaxed);
+    if (meet_others_) {
+      const Status met = meet_others_(timeout);
+      if (broken_.load(std::memory_order_acquire)) return Status(Code::kCancelled, "the run was stopped");
+      if (!met.ok()) {
+        Break();
+        return met;
+      }
+    }
     round_.fetch_add(1, std::memory_order_release);
     FutexWakeAll(round_);
     return Status::Ok();
@@ -45,6 +55,10 @@ Status StepBarrier::Arrive(uint64_t rank, Nanos timeout) {
   while (round_.load(std::memory_order_acquire) == round) {
     if (SteadyNow() >= deadline) {
       const std::string missing = MissingRanks(round);
+      if (missing.empty()) {  // the last one waits for the other processes, which is bounded itself
+        deadline += timeout;
+        continue;
+      }
       Break();
       return Status(Code::kDeadlineExceeded,
                     "step barrier: " + missing + " did not arrive within " + FormatDuration(timeout));
@@ -66,8 +80,9 @@ std::string StepBarrier::MissingRanks(uint32_t round) const {
   uint64_t missing = 0;
   for (uint64_t rank = 0; rank < ranks_; ++rank) {
     if (last_round_[rank].load(std::memory_order_relaxed) == round + 1) continue;
-    if (++missing <= kRanksNamed) out += (out.empty() ? "" : ", ") + std::to_string(rank);
+    if (++missing <= kRanksNamed) out += (out.empty() ? "" : ", ") + std::to_string(first_rank_ + rank);
   }
+  if (missing == 0) return "";
   if (missing > kRanksNamed) out += " and " + std::to_string(missing - kRanksNamed) + " more";
   return (missing == 1 ? "rank " : "ranks ") + out;
 }

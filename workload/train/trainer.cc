@@ -32,12 +32,12 @@ class EpochRun {
         run_start_(run_start),
         order_(std::move(order)),
         errors_(std::move(errors)),
-        barrier_(options.ranks),
+        barrier_(options.ranks, options.first_rank, MeetOthers(options)),
         slots_(options.ranks) {
     for (uint64_t rank = 0; rank < options.ranks; ++rank) {
       stats_.push_back(std::make_shared<SharedReadStats>());
       LoaderOptions loader;
-      loader.rank = rank;
+      loader.rank = options.first_rank + rank;
       loader.steps = options.steps;
       loader.batch_size = options.batch_size;
       loader.threads = options.read_threads;
@@ -116,6 +116,10 @@ class EpochRun {
     BatchLoader* loader GUARDED_BY(mu) = nullptr;
   };
 
+  static StepBarrier::MeetOthers MeetOthers(const TrainerOptions& options) {
+    if (options.others == nullptr) return nullptr;
+    return [others = options.others](Nanos timeout) { return others->Barrier(timeout); };
+  }
   double Now() const { return std::chrono::duration<double>(SteadyNow() - run_start_).count(); }
 
   Status Steps(uint64_t rank) {
@@ -198,6 +202,8 @@ TrainingLog Train(const TrainerOptions& options, const CancelToken& cancel,
                   const std::function<void(uint64_t, const EpochLog&)>& epoch_done) {
   TrainingLog log;
   const Nanos run_start = SteadyNow();
+  log.steady_start = run_start;
+  bool told = false;
   const auto errors = std::make_shared<std::atomic<uint64_t>>(0);
   for (uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
     if (cancel.cancelled()) {
@@ -223,6 +229,20 @@ TrainingLog Train(const TrainerOptions& options, const CancelToken& cancel,
       if (cancel.cancelled() && !log.interrupted) {
         log.interrupted = true;
         run->Stop();
+      }
+      if (options.others != nullptr) {
+        const Status news = options.others->News();
+        if (news.code() == Code::kCancelled) {
+          log.interrupted = true;
+          run->Stop();
+        } else if (!news.ok() && !run->stopped()) {
+          run->Fail(news);
+        }
+        if (run->stopped() && !told) {
+          const Status why = run->failure();
+          options.others->Stop(why.ok() ? Status(Code::kCancelled, "interrupted") : why);
+          told = true;
+        }
       }
       if (run->stopped() && give_up == Nanos::max()) give_up = SteadyNow() + options.stop_grace;
     }

@@ -8,6 +8,7 @@
 #include "cache/base/cancel.h"
 #include "cache/base/clock.h"
 #include "cache/base/result.h"
+#include "workload/comm/communicator.h"
 #include "workload/data/dataset.h"
 #include "workload/train/reader.h"
 #include "workload/train/sampler.h"
@@ -38,7 +39,8 @@ struct EpochLog {
 };
 
 struct TrainerOptions {
-  uint64_t ranks = 1;
+  uint64_t ranks = 1;       // of this process
+  uint64_t first_rank = 0;  // the ranks of all processes are order.ranks
   uint64_t epochs = 1;
   uint64_t steps = 0;  // per epoch
   uint64_t batch_size = 1;
@@ -52,9 +54,11 @@ struct TrainerOptions {
   Nanos step_timeout = std::chrono::minutes(10);  // for a batch, and at the barrier
   Nanos stop_grace = std::chrono::seconds(10);    // what a stopped run gives threads that are still reading
   uint64_t max_read_errors = 100;                 // the run stops at this many
+  Communicator* others = nullptr;                 // the other processes of the run; nullptr: alone
 };
 
 struct TrainingLog {
+  Nanos steady_start{0};  // SteadyNow() at which the stamps are 0
   std::vector<EpochLog> epochs;
   ReadStats reads;
   double cpu_user_s = 0;  // of this process, while epochs ran
@@ -67,8 +71,9 @@ struct TrainingLog {
   bool stuck = false;
 };
 
-/// Runs the epochs: a thread per rank, read_threads more for each, a barrier after every step. `epoch_done`
-/// is called between epochs with its number from 0. Returns when all is done, or soon after `cancel`.
+/// Runs the epochs: a thread per rank, read_threads more for each, a barrier after every step, over the ranks
+/// of all processes. `epoch_done` is called between epochs with its number from 0. Returns when all is done,
+/// or soon after `cancel` or the stop of another process; `others` hear of ours.
 TrainingLog Train(const TrainerOptions& options, const CancelToken& cancel,
                   const std::function<void(uint64_t, const EpochLog&)>& epoch_done);
 
