@@ -105,6 +105,13 @@ class Layer {
       return Invalid(where + ": unknown Alluxio key '" + name + "', it has no meaning here: remove it, or " +
                      Suggestion(name));
     }
+    const std::string section = name + ".";
+    for (const ConfigKey& key : ConfigKeys()) {
+      if (key.name.substr(0, section.size()) != section) continue;
+      return Invalid(where + ": '" + name +
+                     "' is a section and has no value: write its keys below it, e.g. " +
+                     std::string(key.name));
+    }
     return Invalid(where + ": unknown key '" + name + "': " + Suggestion(name));
   }
 

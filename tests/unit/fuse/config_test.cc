@@ -153,6 +153,8 @@ TEST_F(ConfigTest, ShowIsAConfigurationAgain) {
 TEST_F(ConfigTest, BadYamlIsAnsweredWithPlaceKeyValueAndRemedy) {
   EXPECT_EQ(YamlError("prefetch:\n  thread: 4\n"),
             "c.yaml:2: unknown key 'prefetch.thread': did you mean 'prefetch.threads'?");
+  EXPECT_EQ(YamlError("cache: [1, 2]\n"),
+            "c.yaml:1: 'cache' is a section and has no value: write its keys below it, e.g. cache.dirs");
   EXPECT_EQ(YamlError("threads: 4\nx: 1\n"),
             "c.yaml:1: unknown key 'threads': `stoker config docs` lists all keys");
   EXPECT_EQ(YamlError("part_length: 4MiB\n"),
