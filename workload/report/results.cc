@@ -86,6 +86,22 @@ Json MetricJson(const RunRecord& record) {
               {"train_io_stdev_MB_per_second", run.mib_stdev}};
 }
 
+/// Every epoch as it was: when, whether whole, and each accelerator's AU (the public fields have its mean
+/// only).
+Json EpochsJson(const RunRecord& record) {
+  Json out = Json::array();
+  for (const EpochLog& epoch : record.log.epochs) {
+    const EpochFigures figures = ComputeEpoch(record.metric, epoch);
+    out.push_back(Json{{"unix_start", epoch.unix_start},
+                       {"unix_end", epoch.unix_end},
+                       {"complete", epoch.complete},
+                       {"au_percent", figures.au_percent},
+                       {"samples_per_second", figures.samples_per_s},
+                       {"au_percent_per_accelerator", figures.au_per_rank}});
+  }
+  return out;
+}
+
 Json StokerJson(const RunRecord& record) {
   const Command& command = record.command;
   const ReadStats& reads = record.log.reads;
@@ -109,10 +125,17 @@ Json StokerJson(const RunRecord& record) {
                       {"cache_control", Name(command.rules.cache_control)},
                       {"null_storage", command.null_storage},
                       {"seed", command.seed}};
+  out["rule_overrides"] = command.rule_overrides;
+  out["overrides"] = command.profile.overridden;
+  Json parameters = Json::object();
+  for (const auto& [key, value] : EffectiveParams(command.profile)) parameters[key] = value;
+  out["parameters"] = std::move(parameters);
+  out["data_dir"] = command.data_dir;
   out["au_threshold_percent"] = 100 * record.metric.au_threshold;
   out["steps_per_epoch"] = record.steps;
   out["epochs_complete"] = std::count_if(record.log.epochs.begin(), record.log.epochs.end(),
                                          [](const EpochLog& epoch) { return epoch.complete; });
+  out["epochs"] = EpochsJson(record);
   out["files_read"] = reads.files;
   out["read_errors"] = reads.errors;
   if (!reads.first_error.empty()) out["first_read_error"] = reads.first_error;
@@ -213,10 +236,11 @@ std::string ConfigYaml(const RunRecord& record) {
   return out;
 }
 
+/// The first line is where the public report of v1.0 finds model and accelerator.
 std::string OverridesYaml(const RunRecord& record) {
-  if (record.command.profile.overridden.empty()) return "[]\n";
-  std::string out;
-  for (const std::string& assignment : record.command.profile.overridden) out += "- " + assignment + "\n";
+  const Profile& profile = record.command.profile;
+  std::string out = "- workload=" + profile.workload + "_" + profile.accelerator + "\n";
+  for (const std::string& assignment : profile.overridden) out += "- " + assignment + "\n";
   return out;
 }
 
@@ -358,6 +382,9 @@ Result<std::string> WriteResults(ResultsDir& dir, const RunRecord& record) {
   const std::string configs = per_rank_stats ? "dlio_config/" : "configs/";
   RETURN_IF_ERROR(dir.Write(configs + "config.yaml", ConfigYaml(record)));
   RETURN_IF_ERROR(dir.Write(configs + "overrides.yaml", OverridesYaml(record)));
+  if (!record.series.points.empty()) {
+    RETURN_IF_ERROR(dir.Write("timeseries.json", TimeSeriesJson(record.series)));
+  }
   RETURN_IF_ERROR(dir.Write("summary.json", SummaryJson(record)));
   return dir.folder() + "/summary.json";
 }

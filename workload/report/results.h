@@ -13,6 +13,7 @@
 #include "workload/base/daemon_counters.h"
 #include "workload/base/host.h"
 #include "workload/report/report.h"
+#include "workload/report/time_series.h"
 
 namespace stoker::bench {
 
@@ -65,6 +66,7 @@ struct RunRecord {
   TrainingLog log;
   CacheState cache;
   CpuUse cpu;
+  TimeSeries series;  // empty for runs that read nothing
   uint64_t steps = 0;
   std::string note;  // why figures are defined but meaningless, or ""
 

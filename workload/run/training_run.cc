@@ -1,9 +1,12 @@
 #include "workload/run/training_run.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "cache/base/units.h"
 #include "workload/base/console.h"
+#include "workload/run/series_recorder.h"
 
 namespace stoker::bench {
 namespace {
@@ -93,6 +96,16 @@ void CompareDaemon(const std::optional<DaemonCounters>& before, CacheState& cach
   } else {
     cache.daemon_note = between.status().message();
   }
+}
+
+SeriesRecorder::Options RecorderOptions(const RunRecord& record, std::shared_ptr<ReadMeter> meter) {
+  SeriesRecorder::Options options;
+  options.meter = std::move(meter);
+  options.hostname = record.host.hostname;
+  if (record.cache.mount && record.cache.mount->is_stoker()) {
+    options.ask_daemon = [mountpoint = record.cache.mount->mountpoint] { return AskDaemon(mountpoint); };
+  }
+  return options;
 }
 
 }  // namespace
@@ -191,7 +204,13 @@ RunRecord RunOnce(const TrainingPlan& plan, const CancelToken& cancel, const Run
   const std::optional<DaemonCounters> daemon_before = LookAtDaemon(record.cache);
   const double cores = UsableCores();
   const CpuSample cpu_before = SampleCpu();
-  record.log = Train(plan.options, cancel, [&](uint64_t epoch, const EpochLog& log) {
+  TrainerOptions options = plan.options;
+  std::unique_ptr<SeriesRecorder> recorder;
+  if (!command.null_storage) {
+    options.reader.meter = std::make_shared<ReadMeter>();
+    recorder = std::make_unique<SeriesRecorder>(RecorderOptions(record, options.reader.meter));
+  }
+  record.log = Train(options, cancel, [&](uint64_t epoch, const EpochLog& log) {
     if (!listener.say) return;
     const RunFigures figures = ComputeRun(record.metric, {log});
     listener.say("epoch " + std::to_string(epoch + 1) + " of " + std::to_string(command.profile.epochs) +
@@ -200,6 +219,7 @@ RunRecord RunOnce(const TrainingPlan& plan, const CancelToken& cancel, const Run
                  " MiB/s nominal, " + Text("%.1f", log.unix_end - log.unix_start) + " s" +
                  (log.complete ? "" : " (not finished)"));
   });
+  if (recorder != nullptr) record.series = recorder->Finish();
   record.cpu = CpuUseBetween(cpu_before, SampleCpu(), cores);
   CompareDaemon(daemon_before, record.cache);
   // Looking at files whose storage hangs would hang as well.

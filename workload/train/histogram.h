@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,6 +38,8 @@ class Histogram {
   }
 
  private:
+  friend class SharedHistogram;
+
   static constexpr int kSubBits = 5;
   static constexpr size_t kSub = 1u << kSubBits;
   static constexpr size_t kBuckets = (64 - kSubBits + 1) * kSub;
@@ -55,6 +58,26 @@ class Histogram {
   std::array<uint64_t, kBuckets> counts_{};
   uint64_t total_ = 0;
   uint64_t max_ = 0;
+};
+
+/// The same counts, added by many threads at once and taken out by one.
+class SharedHistogram {
+ public:
+  void Add(uint64_t value) { counts_[Histogram::BucketOf(value)].fetch_add(1, std::memory_order_relaxed); }
+  /// What was added since the last call; its max() is the upper end of the highest bucket.
+  Histogram Drain() {
+    Histogram out;
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      if (counts_[i].load(std::memory_order_relaxed) == 0) continue;
+      out.counts_[i] = counts_[i].exchange(0, std::memory_order_relaxed);
+      out.total_ += out.counts_[i];
+      out.max_ = Histogram::UpperEnd(i);
+    }
+    return out;
+  }
+
+ private:
+  std::array<std::atomic<uint64_t>, Histogram::kBuckets> counts_{};
 };
 
 }  // namespace stoker::bench

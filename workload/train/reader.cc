@@ -51,9 +51,11 @@ Result<uint64_t> Pread(int fd, std::byte* to, uint64_t bytes, uint64_t offset, R
     const ssize_t got = ::pread(fd, to, bytes, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Status::FromErrno(errno, "read at byte " + std::to_string(offset));
-    stats.call_ns.Add(NowNs() - start);
+    const uint64_t took = NowNs() - start;
+    stats.call_ns.Add(took);
     ++stats.calls;
     stats.bytes += static_cast<uint64_t>(got);
+    if (stats.meter != nullptr) stats.meter->AddCall(static_cast<uint64_t>(got), took);
     return static_cast<uint64_t>(got);
   }
 }
@@ -178,6 +180,7 @@ void ReadStats::Merge(const ReadStats& other) {
 }
 
 Status FileReader::ReadFile(const std::string& path, ReadStats& stats) {
+  stats.meter = options_.meter.get();
   uint64_t start = NowNs();
   const auto read = [&]() -> Status {
     const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | OpenFlags()));
@@ -200,8 +203,10 @@ Status FileReader::ReadFile(const std::string& path, ReadStats& stats) {
   };
   const Status status = read();
   if (status.ok()) {
+    const uint64_t took = NowNs() - start;
     ++stats.files;
-    stats.file_ns.Add(NowNs() - start);
+    stats.file_ns.Add(took);
+    if (stats.meter != nullptr) stats.meter->AddFile(took);
     return status;
   }
   ++stats.errors;

@@ -8,6 +8,7 @@
 #include "cache/base/result.h"
 #include "workload/base/rules.h"
 #include "workload/train/histogram.h"
+#include "workload/train/read_meter.h"
 
 namespace stoker::bench {
 
@@ -18,8 +19,9 @@ struct ReadStats {
   uint64_t calls = 0;
   uint64_t errors = 0;  // files that could not be read whole
   std::string first_error;
-  Histogram file_ns;  // open to close, per file
-  Histogram call_ns;  // per read call
+  Histogram file_ns;           // open to close, per file
+  Histogram call_ns;           // per read call
+  ReadMeter* meter = nullptr;  // counts along, if there is one; not merged
 
   void Merge(const ReadStats& other);
 };
@@ -49,6 +51,7 @@ struct ReaderOptions {
   /// one call into fresh memory; that costs page faults for every byte and gigabytes of memory, and the
   /// kernel cuts the call into requests anyhow. 0: DefaultPieceBytes.
   uint64_t piece_bytes = 0;
+  std::shared_ptr<ReadMeter> meter;  // may be null; shared, as a thread that hangs may outlive the run
 };
 /// kWhole 1 MiB: stays in the second-level cache (0.055 CPU s per GB against 0.475 for one call into fresh
 /// memory). kODirect 8 MiB: no copy to keep in cache, and the disk sees a deep queue. kNpz 256 KiB, fixed.

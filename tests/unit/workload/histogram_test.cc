@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 #include "cache/base/random.h"
@@ -43,6 +44,30 @@ TEST(Histogram, QuantilesAreWithinABucketOfTheSortedValues) {
   }
   EXPECT_EQ(one.max(), values.back());
   EXPECT_EQ(one.count(), values.size());
+}
+
+TEST(SharedHistogram, DrainTakesEachValueOnce) {
+  SharedHistogram shared;
+  EXPECT_EQ(shared.Drain().count(), 0u);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&shared] {
+      for (uint64_t i = 0; i < 10'000; ++i) shared.Add(i);
+    });
+  }
+  Histogram all;
+  for (int i = 0; i < 20; ++i) all.Merge(shared.Drain());
+  for (std::thread& thread : threads) thread.join();
+  all.Merge(shared.Drain());
+  Histogram expected;
+  for (int t = 0; t < 4; ++t) {
+    for (uint64_t i = 0; i < 10'000; ++i) expected.Add(i);
+  }
+  EXPECT_EQ(all.count(), 40'000u);
+  for (const double q : {0.1, 0.5, 0.99}) EXPECT_EQ(all.Quantile(q), expected.Quantile(q)) << q;
+  EXPECT_GE(all.max(), 9'999u);
+  EXPECT_LE(all.max(), 9'999u * 33 / 32);
+  EXPECT_EQ(shared.Drain().count(), 0u);
 }
 
 TEST(Histogram, HoldsTheLargestValue) {

@@ -141,6 +141,20 @@ TEST_F(ReaderTest, FilesThatAreNoNpzAreRefused) {
   EXPECT_EQ(stats_.errors, 4u);
 }
 
+TEST_F(ReaderTest, TheMeterCountsAlong) {
+  for (const ReadShape shape : {ReadShape::kWhole, ReadShape::kNpz, ReadShape::kODirect}) {
+    stats_ = ReadStats();
+    ReaderOptions options;
+    options.shape = shape;
+    options.meter = std::make_shared<ReadMeter>();
+    ASSERT_TRUE(Read(options, dataset_.Path(0)).ok());
+    EXPECT_EQ(options.meter->bytes(), stats_.bytes);
+    EXPECT_EQ(options.meter->files(), 1u);
+    EXPECT_EQ(options.meter->DrainCalls().count(), stats_.calls);
+    EXPECT_EQ(options.meter->DrainFiles().count(), 1u);
+  }
+}
+
 TEST_F(ReaderTest, AnEmptyFileIsReadWhole) {
   const std::string path = dir_ / "empty";
   std::ofstream(path).close();

@@ -135,6 +135,11 @@ TEST(Results, SummaryValues) {
   EXPECT_EQ(summary["stoker"]["status"], "complete");
   EXPECT_EQ(summary["stoker"]["true_bytes"], 1'000'000);
   EXPECT_EQ(summary["stoker"]["partial"], false);
+  const json& epoch = summary["stoker"]["epochs"][0];
+  EXPECT_EQ(epoch["unix_start"], 1'700'000'000.25);
+  EXPECT_EQ(epoch["au_percent_per_accelerator"].size(), 2u);
+  EXPECT_EQ(epoch["au_percent"], summary["metric"]["train_au_percentage"][0]);
+  EXPECT_EQ(summary["stoker"]["parameters"]["reader.batch_size"], "7");
 }
 
 TEST(Results, WhatIsNotWholeHasMetNothing) {
@@ -176,6 +181,11 @@ TEST(Results, FilesByEdition) {
     std::ifstream in(dir / "run/1_output.json");
     const json output = json::parse(in);
     EXPECT_EQ(output["1"]["load"]["block1"].size(), 4u);
+    EXPECT_FALSE(fs::exists(dir / "run/timeseries.json"));  // nothing was recorded
+    std::ifstream overrides(dir / (newer ? "run/dlio_config/overrides.yaml" : "run/configs/overrides.yaml"));
+    std::string line;
+    std::getline(overrides, line);
+    EXPECT_EQ(line, "- workload=unet3d_" + MakeCommand(edition).profile.accelerator);
     results->reset();
     EXPECT_FALSE(fs::exists(dir / "run/.run-in-progress"));
   }
