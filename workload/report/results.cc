@@ -327,7 +327,7 @@ Status ResultsDir::Write(const std::string& name, const std::string& text) {
 }
 
 bool RunRecord::complete() const {
-  return log.epochs.size() == command.profile.epochs &&
+  return log.epochs_planned > 0 && log.epochs.size() == log.epochs_planned &&
          std::all_of(log.epochs.begin(), log.epochs.end(),
                      [](const EpochLog& epoch) { return epoch.complete; });
 }

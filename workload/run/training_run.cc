@@ -65,7 +65,11 @@ TrainerOptions TrainerOptionsOf(const Command& command, const Dataset& dataset, 
   options.read_threads = profile.read_threads;
   options.prefetch = profile.prefetch_size;
   options.computation_time = profile.computation_time;
-  options.order = {command.rules.order, command.seed, samples, command.accelerators};
+  options.order.order = command.rules.order;
+  options.order.seed = command.seed;
+  options.order.samples = samples;
+  options.order.ranks = command.accelerators;
+  options.order.samples_per_file = profile.num_samples_per_file;
   options.dataset = dataset;
   options.reader.shape = command.rules.read_shape;
   options.reader.read_labels = command.rules.read_labels;

@@ -1,15 +1,14 @@
 #include "workload/train/loader.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "cache/base/cancel.h"
 #include "cache/base/mutex.h"
 #include "cache/base/units.h"
 #include "workload/base/steady.h"
+#include "workload/train/thread_group.h"
 
 namespace stoker::bench {
 
@@ -21,17 +20,18 @@ struct BatchLoader::State {
   explicit State(LoaderOptions loader_options)
       : options(std::move(loader_options)),
         depth(BatchesInFlight(options.threads, options.prefetch)),
+        room(options.threads),
         done(depth, false) {}
 
   const LoaderOptions options;
-  const uint64_t depth;
+  const uint64_t depth;                              // a multiple of threads
   std::vector<std::unique_ptr<FileReader>> readers;  // one per thread; fixed once they run
-  std::vector<std::thread> threads;
+  ThreadGroup threads;
   Mutex mu;
-  CondVar ready;  // batch `handed_out` is done, or stopped
-  CondVar room;   // a batch was handed out, or stopped
+  std::vector<CondVar> room;  // [threads]: one more of its batches may be read, or stopped
   uint64_t handed_out GUARDED_BY(mu) = 0;
   std::vector<bool> done GUARDED_BY(mu);  // [depth]: batch k, at k mod depth
+  bool awaited GUARDED_BY(mu) = false;    // TryNext() found nothing
   bool stopped GUARDED_BY(mu) = false;
   CancelToken stop;  // the same as `stopped`, looked at between files without the lock
 };
@@ -40,85 +40,77 @@ BatchLoader::BatchLoader(LoaderOptions options) : state_(std::make_shared<State>
 
 BatchLoader::~BatchLoader() {
   Break();
-  Finish();
+  static_cast<void>(Finish(Nanos::max()));
 }
 
 Status BatchLoader::Start() {
   State& state = *state_;
-  if (state.options.null_storage) return Status::Ok();
-  const uint64_t threads = std::min(state.options.threads, std::max<uint64_t>(1, state.options.steps));
+  const uint64_t threads = std::min(state.options.threads, state.options.steps);
   for (uint64_t i = 0; i < threads; ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<FileReader> reader, MakeFileReader(state.options.reader));
     state.readers.push_back(std::move(reader));
   }
   for (uint64_t i = 0; i < threads; ++i) {
-    state.threads.emplace_back([&state, i] {
-      ::pthread_setname_np(::pthread_self(), "bench-read");
-      Work(state, i, state.readers[i].get());
-    });
+    // Shared: a thread that hangs in a dead read is let go, and what it touches must outlive it.
+    RETURN_IF_ERROR(
+        state.threads.Start([shared = state_, i] { Work(*shared, i, shared->readers[i].get()); }));
   }
   return Status::Ok();
 }
 
 void BatchLoader::Work(State& state, uint64_t thread, FileReader* reader) {
   const LoaderOptions& options = state.options;
-  const std::span<const uint32_t> samples = options.order->ForRank(options.rank);
-  // Each file's path is asked for as it is needed; the counts of a batch are published together.
+  BufferedReadStats stats(*options.stats);
   for (uint64_t batch = thread; batch < options.steps; batch += options.threads) {
     {
       MutexLock lock(state.mu);
-      while (!state.stopped && batch >= state.handed_out + state.depth) state.room.Wait(state.mu);
+      while (!state.stopped && batch >= state.handed_out + state.depth) state.room[thread].Wait(state.mu);
       if (state.stopped) return;
     }
-    ReadStats stats;
-    for (uint64_t i = 0; i < options.batch_size && !state.stop.cancelled(); ++i) {
-      const Status read = reader->ReadFile(options.path_of(samples[batch * options.batch_size + i]), stats);
+    const uint64_t first = batch * options.batch_size;
+    for (uint64_t i = 0; i < options.batch_size && !state.stop.cancelled();) {
+      const SampleRun run = options.order->RunAt(options.rank, first + i, options.batch_size - i);
+      const Status read = reader->ReadSamples(options.path_of(run.file), run, stats.local());
+      stats.Tick(read.ok());
       if (!read.ok() && options.on_error) options.on_error();
+      i += run.count;
     }
-    options.stats->Add(stats);
     MutexLock lock(state.mu);
     state.done[batch % state.depth] = true;
-    if (batch == state.handed_out) state.ready.NotifyOne();
+    if (batch == state.handed_out && std::exchange(state.awaited, false)) options.bell->Ring();
   }
 }
 
-Status BatchLoader::Next(Nanos timeout) {
+bool BatchLoader::TryNext() {
   State& state = *state_;
-  const Nanos deadline = SteadyNow() + timeout;
   MutexLock lock(state.mu);
-  if (state.options.null_storage) {
-    if (state.stopped) return Status(Code::kCancelled, "the run was stopped");
-    ++state.handed_out;
-    return Status::Ok();
+  const uint64_t batch = state.handed_out;
+  if (!state.done[batch % state.depth]) {
+    state.awaited = true;
+    return false;
   }
-  while (!state.stopped && !state.done[state.handed_out % state.depth]) {
-    const Nanos now = SteadyNow();
-    if (now >= deadline) {
-      return Status(Code::kDeadlineExceeded, "rank " + std::to_string(state.options.rank) + ": batch " +
-                                                 std::to_string(state.handed_out) + " was not read within " +
-                                                 FormatDuration(timeout) + "; the storage does not answer");
-    }
-    state.ready.WaitFor(state.mu, deadline - now);
-  }
-  if (state.stopped) return Status(Code::kCancelled, "the run was stopped");
-  state.done[state.handed_out % state.depth] = false;
+  state.done[batch % state.depth] = false;
   ++state.handed_out;
-  state.room.NotifyAll();
-  return Status::Ok();
+  // The thread that read this batch reads the one that comes into reach, as the depth is a multiple of
+  // threads.
+  state.room[batch % state.options.threads].NotifyOne();
+  return true;
+}
+
+std::string BatchLoader::Awaited() const {
+  MutexLock lock(state_->mu);
+  return "batch " + std::to_string(state_->handed_out);
 }
 
 void BatchLoader::Break() {
   state_->stop.Cancel();
   MutexLock lock(state_->mu);
   state_->stopped = true;
-  state_->ready.NotifyAll();
-  state_->room.NotifyAll();
+  for (CondVar& room : state_->room) room.NotifyAll();
 }
 
-void BatchLoader::Finish() {
-  for (std::thread& thread : state_->threads) {
-    if (thread.joinable()) thread.join();
-  }
+bool BatchLoader::Finish(Nanos deadline) {
+  return state_->threads.Finish(deadline);
 }
 
 }  // namespace stoker::bench

@@ -15,6 +15,7 @@
 
 #include "cache/base/fd.h"
 #include "cache/base/units.h"
+#include "workload/base/steady.h"
 #include "workload/data/npz.h"
 
 namespace stoker::bench {
@@ -26,6 +27,7 @@ uint64_t NowNs() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
+constexpr Nanos kPassOnEvery = std::chrono::milliseconds(50);
 constexpr uint64_t kBigPageBytes = 2 * kMiB;
 
 struct FreeDeleter {
@@ -213,6 +215,30 @@ Status FileReader::ReadFile(const std::string& path, ReadStats& stats) {
   const Status named(status.code(), path + ": " + status.message(), status.os_errno());
   if (stats.first_error.empty()) stats.first_error = named.message();
   return named;
+}
+
+Status FileReader::ReadSamples(const std::string& path, const SampleRun& run, ReadStats& stats) {
+  Status status;
+  for (uint64_t i = 0; i < run.count && status.ok(); ++i) status = ReadFile(path, stats);
+  return status;
+}
+
+BufferedReadStats::BufferedReadStats(SharedReadStats& to)
+    : to_(to), local_(std::make_unique<ReadStats>()), next_(SteadyNow() + kPassOnEvery) {}
+
+BufferedReadStats::~BufferedReadStats() {
+  PassOn();
+}
+
+void BufferedReadStats::Tick(bool ok) {
+  if (ok && SteadyNow() < next_) return;
+  PassOn();
+}
+
+void BufferedReadStats::PassOn() {
+  to_.Add(*local_);
+  *local_ = ReadStats();
+  next_ = SteadyNow() + kPassOnEvery;
 }
 
 uint64_t DefaultPieceBytes(ReadShape shape) {

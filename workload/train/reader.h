@@ -4,11 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "cache/base/clock.h"
 #include "cache/base/mutex.h"
 #include "cache/base/result.h"
 #include "workload/base/rules.h"
 #include "workload/train/histogram.h"
 #include "workload/train/read_meter.h"
+#include "workload/train/sampler.h"
 
 namespace stoker::bench {
 
@@ -26,12 +28,12 @@ struct ReadStats {
   void Merge(const ReadStats& other);
 };
 
-/// One thread's counts: it adds after each file, others may look at any time.
+/// Counts that several threads add to, and others may look at any time.
 class SharedReadStats {
  public:
-  void Add(const ReadStats& one_file) EXCLUDES(mu_) {
+  void Add(const ReadStats& more) EXCLUDES(mu_) {
     MutexLock lock(mu_);
-    stats_.Merge(one_file);
+    stats_.Merge(more);
   }
   ReadStats Snapshot() const EXCLUDES(mu_) {
     MutexLock lock(mu_);
@@ -41,6 +43,26 @@ class SharedReadStats {
  private:
   mutable Mutex mu_;
   ReadStats stats_ GUARDED_BY(mu_);
+};
+
+/// One thread's counts on their way to shared ones: passed on now and then (adding 30 KiB of histograms for
+/// every small file would cost more than reading it), at once after an error, and at the end. One thread.
+class BufferedReadStats {
+ public:
+  explicit BufferedReadStats(SharedReadStats& to);
+  ~BufferedReadStats();
+  BufferedReadStats(const BufferedReadStats&) = delete;
+  BufferedReadStats& operator=(const BufferedReadStats&) = delete;
+  ReadStats& local() { return *local_; }
+  /// After each file or call.
+  void Tick(bool ok);
+
+ private:
+  void PassOn();
+
+  SharedReadStats& to_;
+  const std::unique_ptr<ReadStats> local_;
+  Nanos next_;
 };
 
 struct ReaderOptions {
@@ -65,6 +87,9 @@ class FileReader {
   /// Opens, reads to the end, closes, and adds to `stats` what this file took. Error: the file is missing,
   /// unreadable, shorter than it says it is, or (kNpz) not an npz; counted there too.
   Status ReadFile(const std::string& path, ReadStats& stats);
+  /// The samples of one run, in the file `path`. A container that is loaded as a whole is loaded again for
+  /// each sample, as the public reader does.
+  virtual Status ReadSamples(const std::string& path, const SampleRun& run, ReadStats& stats);
 
  protected:
   explicit FileReader(ReaderOptions options) : options_(options) {}

@@ -3,185 +3,27 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "cache/base/mutex.h"
+#include "cache/base/units.h"
 #include "workload/base/steady.h"
-#include "workload/train/accelerator.h"
 #include "workload/train/loader.h"
 
 namespace stoker::bench {
 namespace {
 
-constexpr Nanos kPoll = std::chrono::milliseconds(100);  // how often the waiting side looks at `cancel`
+constexpr Nanos kListenEvery = std::chrono::milliseconds(50);  // to the other processes
 
 double UnixNow() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
-
-/// All that the threads of one epoch touch. Threads that hang in a dead read keep it alive after Train() gave
-/// them up; hence shared_ptr.
-class EpochRun {
- public:
-  EpochRun(const TrainerOptions& options, Nanos run_start, std::shared_ptr<const EpochOrder> order,
-           std::shared_ptr<std::atomic<uint64_t>> errors)
-      : options_(options),
-        run_start_(run_start),
-        order_(std::move(order)),
-        errors_(std::move(errors)),
-        barrier_(options.ranks, options.first_rank, MeetOthers(options)),
-        slots_(options.ranks) {
-    for (uint64_t rank = 0; rank < options.ranks; ++rank) {
-      stats_.push_back(std::make_shared<SharedReadStats>());
-      LoaderOptions loader;
-      loader.rank = options.first_rank + rank;
-      loader.steps = options.steps;
-      loader.batch_size = options.batch_size;
-      loader.threads = options.read_threads;
-      loader.prefetch = options.prefetch;
-      loader.null_storage = options.null_storage;
-      loader.reader = options.reader;
-      loader.order = order_;
-      loader.path_of = [this](uint32_t sample) {
-        return options_.dataset.Path(sample / options_.dataset.samples_per_file);
-      };
-      loader.stats = stats_.back();
-      loader.on_error = [this] {
-        if (errors_->fetch_add(1, std::memory_order_relaxed) + 1 < options_.max_read_errors) return;
-        Fail(Status(Code::kIo, "stopped after " + std::to_string(options_.max_read_errors) +
-                                   " files that could not be read"));
-      };
-      loader_options_.push_back(std::move(loader));
-    }
-  }
-
-  /// The body of one rank's thread.
-  void RunRank(uint64_t rank) {
-    UseFineTimers();
-    const Status status = Steps(rank);
-    if (!status.ok() && status.code() != Code::kCancelled) Fail(status);  // the first reason stays
-    MutexLock lock(mu_);
-    ++finished_;
-    finished_cv_.NotifyAll();
-  }
-
-  /// Ends everything early; the first reason stays.
-  void Fail(Status why) {
-    {
-      MutexLock lock(mu_);
-      if (failure_.ok()) failure_ = std::move(why);
-    }
-    Stop();
-  }
-  void Stop() {
-    cancel_.Cancel();
-    barrier_.Break();
-    for (Slot& slot : slots_) {
-      MutexLock lock(slot.mu);
-      if (slot.loader != nullptr) slot.loader->Break();
-    }
-  }
-  bool stopped() const { return cancel_.cancelled(); }
-
-  /// True when all ranks have ended, after at most `timeout`.
-  bool WaitFinished(Nanos timeout) {
-    MutexLock lock(mu_);
-    if (finished_ < options_.ranks) finished_cv_.WaitFor(mu_, timeout);
-    return finished_ == options_.ranks;
-  }
-  Status failure() {
-    MutexLock lock(mu_);
-    return failure_;
-  }
-  std::vector<RankEpoch> Ranks() {
-    std::vector<RankEpoch> out;
-    for (Slot& slot : slots_) {
-      MutexLock lock(slot.mu);
-      out.push_back(slot.epoch);
-    }
-    return out;
-  }
-  void CollectReads(ReadStats& into) {
-    for (const auto& stats : stats_) into.Merge(stats->Snapshot());
-  }
-
- private:
-  /// What a rank has done so far; read by the waiting side when a run is cut short.
-  struct Slot {
-    Mutex mu;
-    RankEpoch epoch GUARDED_BY(mu);
-    BatchLoader* loader GUARDED_BY(mu) = nullptr;
-  };
-
-  static StepBarrier::MeetOthers MeetOthers(const TrainerOptions& options) {
-    if (options.others == nullptr) return nullptr;
-    return [others = options.others](Nanos timeout) { return others->Barrier(timeout); };
-  }
-  double Now() const { return std::chrono::duration<double>(SteadyNow() - run_start_).count(); }
-
-  Status Steps(uint64_t rank) {
-    Slot& slot = slots_[rank];
-    RETURN_IF_ERROR(barrier_.Arrive(rank, options_.step_timeout));
-    const double block_start = Now();
-    BatchLoader loader(loader_options_[rank]);
-    {
-      MutexLock lock(slot.mu);
-      slot.loader = &loader;
-      slot.epoch.block_start = block_start;
-      slot.epoch.iter_start = Now();
-      slot.epoch.steps.reserve(options_.steps);
-    }
-    const Status status =
-        stopped() ? Status(Code::kCancelled, "the run was stopped") : Epoch(rank, slot, loader);
-    // Said before the loader is joined: a read that never returns would keep the news to itself.
-    if (!status.ok() && status.code() != Code::kCancelled) Fail(status);
-    loader.Finish();
-    MutexLock lock(slot.mu);
-    slot.loader = nullptr;
-    slot.epoch.loader_end = Now();
-    return status;
-  }
-
-  Status Epoch(uint64_t rank, Slot& slot, BatchLoader& loader) {
-    RETURN_IF_ERROR(loader.Start());
-    const Nanos compute(static_cast<int64_t>(options_.computation_time * 1e9));
-    Status status;
-    for (uint64_t step = 0; step < options_.steps && status.ok(); ++step) {
-      StepTimes times;
-      status = loader.Next(options_.step_timeout);
-      if (!status.ok()) break;
-      const Nanos loaded = SteadyNow();
-      times.load_end = std::chrono::duration<double>(loaded - run_start_).count();
-      SleepUntil(loaded + compute, cancel_);
-      times.compute_end = Now();
-      status = barrier_.Arrive(rank, options_.step_timeout);
-      if (!status.ok()) break;
-      times.barrier_end = Now();
-      MutexLock lock(slot.mu);
-      slot.epoch.steps.push_back(times);
-      slot.epoch.block_end = times.barrier_end;
-    }
-    if (!status.ok()) loader.Break();
-    return status;
-  }
-
-  const TrainerOptions options_;
-  const Nanos run_start_;
-  const std::shared_ptr<const EpochOrder> order_;
-  const std::shared_ptr<std::atomic<uint64_t>> errors_;
-  StepBarrier barrier_;
-  CancelToken cancel_;
-  std::vector<std::shared_ptr<SharedReadStats>> stats_;
-  std::vector<LoaderOptions> loader_options_;
-  std::vector<Slot> slots_;
-  Mutex mu_;
-  CondVar finished_cv_;
-  uint64_t finished_ GUARDED_BY(mu_) = 0;
-  Status failure_ GUARDED_BY(mu_);
-};
 
 struct CpuTime {
   double user = 0;
@@ -196,80 +38,249 @@ CpuTime CpuNow() {
   return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
 }
 
-}  // namespace
+/// What reading threads touch besides their own loader. Shared: threads that hang in a dead read outlive
+/// Train().
+struct Common {
+  explicit Common(const TrainerOptions& options) : dataset(options.dataset) {
+    for (uint64_t i = 0; i < options.ranks; ++i) stats.push_back(std::make_shared<SharedReadStats>());
+  }
+  const Dataset dataset;
+  std::vector<std::shared_ptr<SharedReadStats>> stats;  // [ranks]
+  const std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
+  std::atomic<uint64_t> errors{0};
+};
 
-TrainingLog Train(const TrainerOptions& options, const CancelToken& cancel,
-                  const std::function<void(uint64_t, const EpochLog&)>& epoch_done) {
+/// Speaks with the other processes while the driving thread works, sleeps or waits for them: hears of their
+/// end and tells them of ours. Does nothing when there are none.
+class Watcher {
+ public:
+  Watcher(Communicator* others, CancelToken cancel, std::shared_ptr<Doorbell> bell)
+      : others_(others), cancel_(std::move(cancel)), bell_(std::move(bell)) {
+    if (others_ == nullptr) return;
+    thread_ = std::thread([this] {
+      ::pthread_setname_np(::pthread_self(), "bench-watch");
+      Watch();
+    });
+  }
+  ~Watcher() {
+    if (others_ == nullptr) return;
+    {
+      MutexLock lock(mu_);
+      ended_ = true;
+      wake_.NotifyAll();
+    }
+    thread_.join();
+  }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  /// Ok, or why the run ends because of another process.
+  Status News() {
+    if (!has_news_.load(std::memory_order_acquire)) return Status::Ok();
+    MutexLock lock(mu_);
+    return news_;
+  }
+  /// Ends the others' run; the first reason stays.
+  void Tell(const Status& why) {
+    if (others_ == nullptr) return;
+    {
+      MutexLock lock(mu_);
+      if (std::exchange(told_, true)) return;
+    }
+    others_->Stop(why);
+  }
+
+ private:
+  void Watch() {
+    while (true) {
+      if (cancel_.cancelled()) Tell(Status(Code::kCancelled, "interrupted"));
+      const Status heard = others_->News();
+      MutexLock lock(mu_);
+      if (!heard.ok() && news_.ok()) {
+        news_ = heard;
+        has_news_.store(true, std::memory_order_release);
+        bell_->Ring();
+      }
+      if (ended_) return;
+      wake_.WaitFor(mu_, kListenEvery);
+    }
+  }
+
+  Communicator* const others_;
+  const CancelToken cancel_;
+  const std::shared_ptr<Doorbell> bell_;
+  std::atomic<bool> has_news_{false};
+  Mutex mu_;
+  CondVar wake_;
+  bool ended_ GUARDED_BY(mu_) = false;
+  bool told_ GUARDED_BY(mu_) = false;
+  Status news_ GUARDED_BY(mu_);
+  std::thread thread_;
+};
+
+class Trainer {
+ public:
+  Trainer(const TrainerOptions& options, const CancelToken& cancel)
+      : options_(options),
+        cancel_(cancel),
+        run_start_(SteadyNow()),
+        common_(std::make_shared<Common>(options)),
+        watcher_(options.others, cancel, common_->bell) {}
+
+  TrainingLog Run(const std::function<void(uint64_t, const EpochLog&)>& epoch_done);
+
+ private:
+  uint64_t StepsOf(uint64_t epoch) const;
+  std::unique_ptr<BatchSource> MakeSource(uint64_t local, uint64_t steps,
+                                          const std::shared_ptr<const EpochOrder>& order) const;
+  /// The epoch's loaders, steps and stamps; `log.stuck` when threads could not be joined.
+  Status Epoch(uint64_t steps, const std::shared_ptr<const EpochOrder>& order, EpochLog& out,
+               TrainingLog& log);
+  Status TooManyErrors() const;
+  double Now() const { return std::chrono::duration<double>(SteadyNow() - run_start_).count(); }
+
+  const TrainerOptions& options_;
+  const CancelToken cancel_;
+  const Nanos run_start_;
+  const std::shared_ptr<Common> common_;
+  Watcher watcher_;
+};
+
+uint64_t Trainer::StepsOf(uint64_t epoch) const {
+  if (options_.max_steps == 0) return options_.steps;
+  return std::min(options_.steps, options_.max_steps - std::min(options_.max_steps, epoch * options_.steps));
+}
+
+Status Trainer::TooManyErrors() const {
+  if (common_->errors.load(std::memory_order_relaxed) < options_.max_read_errors) return Status::Ok();
+  return {Code::kIo,
+          "stopped after " + std::to_string(options_.max_read_errors) + " files that could not be read"};
+}
+
+std::unique_ptr<BatchSource> Trainer::MakeSource(uint64_t local, uint64_t steps,
+                                                 const std::shared_ptr<const EpochOrder>& order) const {
+  if (options_.null_storage) return std::make_unique<NullSource>();
+  LoaderOptions loader;
+  loader.rank = options_.first_rank + local;
+  loader.steps = steps;
+  loader.batch_size = options_.batch_size;
+  loader.threads = options_.read_threads;
+  loader.prefetch = options_.prefetch;
+  loader.reader = options_.reader;
+  loader.order = order;
+  loader.path_of = [common = common_](uint64_t file) { return common->dataset.Path(file); };
+  loader.stats = common_->stats[local];
+  loader.bell = common_->bell;
+  loader.on_error = [common = common_] {
+    common->errors.fetch_add(1, std::memory_order_relaxed);
+    common->bell->Ring();
+  };
+  return std::make_unique<BatchLoader>(std::move(loader));
+}
+
+Status Trainer::Epoch(uint64_t steps, const std::shared_ptr<const EpochOrder>& order, EpochLog& out,
+                      TrainingLog& log) {
+  for (RankEpoch& rank : out.ranks) rank.steps.reserve(steps);
+  MeetOthers meet_others;
+  if (options_.others != nullptr) {
+    meet_others = [others = options_.others](Nanos timeout) { return others->Barrier(timeout); };
+    RETURN_IF_ERROR(meet_others(options_.step_timeout));
+  }
+
+  const double block_start = Now();
+  std::vector<std::unique_ptr<BatchSource>> sources;
+  std::vector<BatchSource*> driven;
+  for (uint64_t local = 0; local < options_.ranks; ++local) {
+    sources.push_back(MakeSource(local, steps, order));
+    driven.push_back(sources.back().get());
+  }
+  const double iter_start = Now();
+  for (RankEpoch& rank : out.ranks) {
+    rank.block_start = block_start;
+    rank.iter_start = rank.block_end = iter_start;
+  }
+
+  AcceleratorOptions accelerators;
+  accelerators.first_rank = options_.first_rank;
+  accelerators.compute = Nanos(static_cast<int64_t>(options_.computation_time * 1e9));
+  accelerators.step_timeout = options_.step_timeout;
+  accelerators.run_start = run_start_;
+  accelerators.meet_others = meet_others;
+  accelerators.cancel = cancel_;
+  accelerators.check = [this] {
+    const Status news = watcher_.News();
+    return news.ok() ? TooManyErrors() : news;
+  };
+  Status status;
+  for (size_t i = 0; i < driven.size() && status.ok(); ++i) status = driven[i]->Start();
+  if (status.ok()) status = Accelerators(accelerators, driven, *common_->bell).Run(steps, out.ranks);
+  if (!status.ok()) {
+    for (BatchSource* source : driven) source->Break();
+    watcher_.Tell(status);  // before threads are waited for: the others should not wait as well
+  }
+  const Nanos give_up = SteadyNow() + options_.stop_grace;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (!sources[i]->Finish(give_up)) log.stuck = true;
+    out.ranks[i].loader_end = Now();
+  }
+  if (status.ok()) {
+    status = TooManyErrors();  // the last batch's
+    if (!status.ok()) watcher_.Tell(status);
+  }
+  return status;
+}
+
+TrainingLog Trainer::Run(const std::function<void(uint64_t, const EpochLog&)>& epoch_done) {
   TrainingLog log;
-  const Nanos run_start = SteadyNow();
-  log.steady_start = run_start;
-  bool told = false;
-  const auto errors = std::make_shared<std::atomic<uint64_t>>(0);
-  for (uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    if (cancel.cancelled()) {
+  UseFineTimers();
+  log.steady_start = run_start_;
+  log.epochs_planned = PlannedEpochs(options_);
+  for (uint64_t epoch = 0; epoch < log.epochs_planned; ++epoch) {
+    if (cancel_.cancelled()) {
       log.interrupted = true;
       break;
     }
-    const auto order = std::make_shared<const EpochOrder>(MakeEpochOrder(options.order, epoch));
-    const auto run = std::make_shared<EpochRun>(options, run_start, order, errors);
+    std::shared_ptr<const EpochOrder> order;
+    if (!options_.null_storage) {
+      order = std::make_shared<const EpochOrder>(MakeEpochOrder(options_.order, epoch));
+    }
+    const uint64_t steps = StepsOf(epoch);
     const CpuTime cpu_before = CpuNow();
     EpochLog epoch_log;
+    epoch_log.ranks.resize(options_.ranks);
     epoch_log.unix_start = UnixNow();
-    std::vector<std::thread> threads;
-    for (uint64_t rank = 0; rank < options.ranks; ++rank) {
-      threads.emplace_back([run, rank] {
-        ::pthread_setname_np(::pthread_self(), "bench-rank");
-        run->RunRank(rank);
-      });
-    }
-    Nanos give_up = Nanos::max();
-    bool finished = false;
-    while (!finished && SteadyNow() < give_up) {
-      finished = run->WaitFinished(kPoll);
-      if (cancel.cancelled() && !log.interrupted) {
-        log.interrupted = true;
-        run->Stop();
-      }
-      if (options.others != nullptr) {
-        const Status news = options.others->News();
-        if (news.code() == Code::kCancelled) {
-          log.interrupted = true;
-          run->Stop();
-        } else if (!news.ok() && !run->stopped()) {
-          run->Fail(news);
-        }
-        if (run->stopped() && !told) {
-          const Status why = run->failure();
-          options.others->Stop(why.ok() ? Status(Code::kCancelled, "interrupted") : why);
-          told = true;
-        }
-      }
-      if (run->stopped() && give_up == Nanos::max()) give_up = SteadyNow() + options.stop_grace;
-    }
-    for (std::thread& thread : threads) {
-      if (finished) {
-        thread.join();
-      } else {
-        thread.detach();
-      }
-    }
-    log.stuck = !finished;
+    const Status status = Epoch(steps, order, epoch_log, log);
+    epoch_log.unix_end = UnixNow();
     const CpuTime cpu_after = CpuNow();
     log.cpu_user_s += cpu_after.user - cpu_before.user;
     log.cpu_system_s += cpu_after.system - cpu_before.system;
-    epoch_log.unix_end = UnixNow();
-    epoch_log.ranks = run->Ranks();
-    run->CollectReads(log.reads);
-    epoch_log.complete = true;
-    for (const RankEpoch& rank : epoch_log.ranks) {
-      if (rank.steps.size() != options.steps) epoch_log.complete = false;
+    epoch_log.complete = std::all_of(epoch_log.ranks.begin(), epoch_log.ranks.end(),
+                                     [&](const RankEpoch& rank) { return rank.steps.size() == steps; });
+    // Where a barrier ended because somebody stopped the run, the reason is in the news.
+    const Status reason = status.code() == Code::kCancelled ? watcher_.News() : status;
+    if (status.code() == Code::kCancelled && (reason.ok() || reason.code() == Code::kCancelled)) {
+      log.interrupted = true;
+    } else {
+      log.failure = reason;
     }
-    log.failure = run->failure();
     log.epochs.push_back(std::move(epoch_log));
     if (epoch_done) epoch_done(epoch, log.epochs.back());
-    if (run->stopped() || log.stuck) break;
+    if (!status.ok() || log.stuck) break;
   }
+  for (const auto& stats : common_->stats) log.reads.Merge(stats->Snapshot());
   return log;
+}
+
+}  // namespace
+
+uint64_t PlannedEpochs(const TrainerOptions& options) {
+  if (options.max_steps == 0 || options.steps == 0) return options.epochs;
+  return std::min(options.epochs, CeilDiv(options.max_steps, options.steps));
+}
+
+TrainingLog Train(const TrainerOptions& options, const CancelToken& cancel,
+                  const std::function<void(uint64_t, const EpochLog&)>& epoch_done) {
+  return Trainer(options, cancel).Run(epoch_done);
 }
 
 }  // namespace stoker::bench

@@ -51,6 +51,7 @@ RunRecord MakeRecord(Edition edition) {
   }
   epoch.complete = true;
   record.log.epochs = {epoch};
+  record.log.epochs_planned = 1;
   record.log.reads.bytes = 1'000'000;
   record.log.reads.files = 56;
   record.steps = 4;
@@ -144,7 +145,7 @@ TEST(Results, SummaryValues) {
 
 TEST(Results, WhatIsNotWholeHasMetNothing) {
   RunRecord record = MakeRecord(Edition::kV30);
-  record.command.profile.epochs = 2;
+  record.log.epochs_planned = 2;
   json summary = json::parse(SummaryJson(record));
   EXPECT_EQ(summary["metric"]["train_au_meet_expectation"], "fail");
   EXPECT_EQ(summary["stoker"]["status"], "interrupted");

@@ -11,9 +11,17 @@
 namespace stoker::bench {
 namespace {
 
-std::vector<uint32_t> Of(const EpochOrder& order, uint64_t rank) {
-  const auto span = order.ForRank(rank);
-  return {span.begin(), span.end()};
+std::vector<uint64_t> Of(const EpochOrder& order, uint64_t rank) {
+  std::vector<uint64_t> samples;
+  for (uint64_t i = 0; i < order.per_rank(); ++i) samples.push_back(order.Sample(rank, i));
+  return samples;
+}
+OrderOptions Options(AccessOrder order, uint64_t samples, uint64_t ranks) {
+  OrderOptions options;
+  options.order = order;
+  options.samples = samples;
+  options.ranks = ranks;
+  return options;
 }
 
 TEST(Sampler, RanksAreDisjointEquallyLongAndCoverAllButTheTail) {
@@ -22,14 +30,16 @@ TEST(Sampler, RanksAreDisjointEquallyLongAndCoverAllButTheTail) {
     OrderOptions options;
     options.order = static_cast<AccessOrder>(random.Below(3));
     options.seed = random.Next();
-    options.samples = random.Below(300);
+    options.samples_per_file = 1 + random.Below(5);
+    options.whole_files = random.OneIn(2);
+    options.samples = random.Below(300 / options.samples_per_file) * options.samples_per_file;
     options.ranks = 1 + random.Below(12);
     const EpochOrder order = MakeEpochOrder(options, random.Below(6));
     const uint64_t per_rank = options.samples / options.ranks;
-    std::set<uint32_t> seen;
+    std::set<uint64_t> seen;
     for (uint64_t rank = 0; rank < options.ranks; ++rank) {
-      EXPECT_EQ(order.ForRank(rank).size(), per_rank);
-      for (const uint32_t sample : order.ForRank(rank)) {
+      EXPECT_EQ(order.per_rank(), per_rank);
+      for (const uint64_t sample : Of(order, rank)) {
         EXPECT_LT(sample, options.samples);
         EXPECT_TRUE(seen.insert(sample).second) << "sample " << sample << " twice";
       }
@@ -40,7 +50,7 @@ TEST(Sampler, RanksAreDisjointEquallyLongAndCoverAllButTheTail) {
 
 TEST(Sampler, SameSeedSameOrder) {
   for (const AccessOrder mode : {AccessOrder::kV1, AccessOrder::kV2, AccessOrder::kV3}) {
-    const OrderOptions options{mode, 123, 1000, 4};
+    const OrderOptions options = Options(mode, 1000, 4);
     for (uint64_t epoch = 0; epoch < 3; ++epoch) {
       for (uint64_t rank = 0; rank < 4; ++rank) {
         EXPECT_EQ(Of(MakeEpochOrder(options, epoch), rank), Of(MakeEpochOrder(options, epoch), rank));
@@ -54,20 +64,20 @@ TEST(Sampler, SameSeedSameOrder) {
 }
 
 TEST(Sampler, V2IsTheSameEveryEpochAndInOrder) {
-  const OrderOptions options{AccessOrder::kV2, 123, 10, 3};
-  const std::vector<uint32_t> expected = {3, 4, 5};
+  const OrderOptions options = Options(AccessOrder::kV2, 10, 3);
+  const std::vector<uint64_t> expected = {3, 4, 5};
   EXPECT_EQ(Of(MakeEpochOrder(options, 0), 1), expected);
   EXPECT_EQ(Of(MakeEpochOrder(options, 4), 1), expected);
 }
 
 /// Share of rank 0's samples that it had in the epoch before.
 double Kept(AccessOrder mode, uint64_t ranks) {
-  const OrderOptions options{mode, 123, 4000, ranks};
-  std::vector<uint32_t> before = Of(MakeEpochOrder(options, 0), 0);
-  std::vector<uint32_t> after = Of(MakeEpochOrder(options, 1), 0);
+  const OrderOptions options = Options(mode, 4000, ranks);
+  std::vector<uint64_t> before = Of(MakeEpochOrder(options, 0), 0);
+  std::vector<uint64_t> after = Of(MakeEpochOrder(options, 1), 0);
   std::sort(before.begin(), before.end());
   std::sort(after.begin(), after.end());
-  std::vector<uint32_t> both;
+  std::vector<uint64_t> both;
   std::set_intersection(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(both));
   return static_cast<double>(both.size()) / static_cast<double>(before.size());
 }
@@ -80,11 +90,63 @@ TEST(Sampler, SamplesMoveBetweenRanksInV1AndV3Only) {
 
 TEST(Sampler, V1AndV3AreShuffledAnewEachEpoch) {
   for (const AccessOrder mode : {AccessOrder::kV1, AccessOrder::kV3}) {
-    const OrderOptions options{mode, 123, 1000, 1};
-    const std::vector<uint32_t> first = Of(MakeEpochOrder(options, 0), 0);
+    const OrderOptions options = Options(mode, 1000, 1);
+    const std::vector<uint64_t> first = Of(MakeEpochOrder(options, 0), 0);
     EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
     EXPECT_NE(first, Of(MakeEpochOrder(options, 1), 0));
   }
+}
+
+TEST(Sampler, WholeFilesKeepTheirSamplesTogetherAndInOrder) {
+  for (const AccessOrder mode : {AccessOrder::kV1, AccessOrder::kV3}) {
+    OrderOptions options = Options(mode, 60, 1);
+    options.samples_per_file = 5;
+    options.whole_files = true;
+    const std::vector<uint64_t> samples = Of(MakeEpochOrder(options, 1), 0);
+    std::vector<uint64_t> files;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (i % 5 == 0) files.push_back(samples[i] / 5);
+      EXPECT_EQ(samples[i], files.back() * 5 + i % 5);
+    }
+    EXPECT_FALSE(std::is_sorted(files.begin(), files.end()));
+    EXPECT_NE(samples, Of(MakeEpochOrder(options, 2), 0));
+  }
+}
+
+TEST(Sampler, RunsCoverExactlyTheSamplesOfTheirPositions) {
+  Random random(testing::TestSeed());
+  for (int round = 0; round < 100; ++round) {
+    OrderOptions options = Options(static_cast<AccessOrder>(random.Below(3)), 0, 1 + random.Below(3));
+    options.samples_per_file = 1 + random.Below(7);
+    options.whole_files = random.OneIn(2);
+    options.samples = options.samples_per_file * (1 + random.Below(40));
+    const EpochOrder order = MakeEpochOrder(options, random.Below(3));
+    const uint64_t rank = random.Below(options.ranks);
+    const std::vector<uint64_t> samples = Of(order, rank);
+    for (uint64_t at = 0; at < samples.size();) {
+      const uint64_t limit = 1 + random.Below(10);
+      const SampleRun run = order.RunAt(rank, at, limit);
+      ASSERT_GE(run.count, 1u);
+      ASSERT_LE(run.count, limit);
+      ASSERT_LE(run.first + run.count, options.samples_per_file);
+      for (uint64_t i = 0; i < run.count; ++i) {
+        ASSERT_EQ(samples[at + i], run.file * options.samples_per_file + run.first + i);
+      }
+      at += run.count;
+    }
+  }
+}
+
+TEST(Sampler, BillionsOfSamplesNeedNoMemoryOfTheirOwn) {
+  OrderOptions options = Options(AccessOrder::kV2, 4'831'838'208, 8);
+  options.samples_per_file = 4'718'592;
+  const SampleRun run = MakeEpochOrder(options, 0).RunAt(7, 603'979'775, 16'384);
+  EXPECT_EQ(run.file, 1023u);
+  EXPECT_EQ(run.first, 4'718'591u);
+  EXPECT_EQ(run.count, 1u);
+  options.order = AccessOrder::kV3;
+  options.whole_files = true;
+  EXPECT_EQ(MakeEpochOrder(options, 0).RunAt(3, 4'718'592 - 100, 16'384).count, 100u);
 }
 
 TEST(Sampler, StepsDropTheTail) {

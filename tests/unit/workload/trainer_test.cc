@@ -32,7 +32,8 @@ class TrainerTest : public ::testing::Test {
     options_.steps = 4;
     options_.read_threads = 2;
     options_.computation_time = 0.001;
-    options_.order = {AccessOrder::kV3, 123, 24, 3};
+    options_.order.samples = 24;
+    options_.order.ranks = 3;
   }
   void Generate() { ASSERT_TRUE(GenerateDataset({options_.dataset, 2, nullptr}, CancelToken()).ok()); }
   static size_t Threads() {
