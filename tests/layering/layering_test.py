@@ -39,6 +39,7 @@ LIBRARIES = {
     r"microhttpd": ["fuse/control_server"],
     r"curl/": ["fuse/control_client"],
     r"prometheus/": ["cache/base/metrics"],
+    r"isa-l": ["workload/data/crc32c"],
     r"xxhash": ["cache/base/checksum"],
     r"mpi\.h": ["workload/comm/mpi_module"],
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -12,6 +13,11 @@ namespace {
 
 constexpr char kRecordKey[] = "dataset.record_length_bytes";
 constexpr char kColumnsKey[] = "dataset.parquet.columns";
+
+/// The footer describes every chunk, about 70 bytes each, and readers keep it in memory. dlrm has 153 600.
+constexpr uint64_t kMostChunks = 4'000'000;
+/// Of one row of one column: pages have 31-bit sizes.
+constexpr double kMostColumnBytes = 1e9;
 
 struct Key {
   std::string name;
@@ -223,6 +229,21 @@ Status CheckProfile(const Profile& profile) {
     return Status(Code::kInvalidArgument,
                   where + ": dataset.num_samples_per_file: a jpeg file holds one sample, not " +
                       std::to_string(profile.num_samples_per_file));
+  }
+  if (profile.format == Format::kParquet) {
+    const uint64_t groups = (profile.num_samples_per_file - 1) / profile.row_group_rows + 1;
+    const uint64_t chunks = groups * std::max<uint64_t>(1, profile.columns.size());
+    if (chunks > kMostChunks) {
+      return Status(Code::kInvalidArgument,
+                    where + ": dataset.parquet.row_group_size: " + std::to_string(profile.row_group_rows) +
+                        " rows make " + std::to_string(chunks) + " column chunks in a file, more than " +
+                        std::to_string(kMostChunks) + "; use larger row groups");
+    }
+    if (profile.columns.empty() && profile.record_bytes > kMostColumnBytes) {
+      return Status(Code::kInvalidArgument,
+                    where + ": dataset.record_length_bytes: a parquet row of more than " +
+                        Number(kMostColumnBytes) + " bytes needs dataset.parquet.columns");
+    }
   }
   return Status::Ok();
 }

@@ -1,5 +1,6 @@
 #include "workload/data/content.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cache/base/check.h"
@@ -52,9 +53,23 @@ Content::BlockKey Content::KeyOf(uint64_t file, uint64_t block) const {
 }
 
 void Content::Fill(uint64_t file, uint64_t block, std::span<std::byte> out) const {
-  STOKER_CHECK(out.size() <= kBlockBytes);
+  FillPart(file, block, 0, out);
+}
+
+void Content::FillRange(uint64_t file, uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const size_t skip = offset % kBlockBytes;
+    const size_t step = std::min(out.size(), kBlockBytes - skip);
+    FillPart(file, offset / kBlockBytes, skip, out.first(step));
+    offset += step;
+    out = out.subspan(step);
+  }
+}
+
+void Content::FillPart(uint64_t file, uint64_t block, size_t skip, std::span<std::byte> out) const {
+  STOKER_CHECK(skip % 8 == 0 && out.size() <= kBlockBytes - skip);
   const BlockKey key = KeyOf(file, block);
-  const uint64_t* source = &pool_[key.source * kBlockWords];
+  const uint64_t* source = &pool_[key.source * kBlockWords + skip / 8];
   const uint64_t mask = ToLittle(key.mask);
   const size_t words = out.size() / 8;
   std::byte* to = out.data();

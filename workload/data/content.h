@@ -32,6 +32,9 @@ class Content {
   /// Bytes [block * kBlockBytes, + out.size()) of `file`. REQUIRES out.size() <= kBlockBytes.
   void Fill(uint64_t file, uint64_t block, std::span<std::byte> out) const;
 
+  /// The same at any `offset` that is a multiple of 8, of any length.
+  void FillRange(uint64_t file, uint64_t offset, std::span<std::byte> out) const;
+
   /// CRC-32 of bytes whose CRC is `crc` followed by the first `bytes` of `file`.
   uint32_t Crc(uint32_t crc, uint64_t file, uint64_t bytes) const;
 
@@ -43,6 +46,8 @@ class Content {
     uint64_t source;  // which block of the pool
     uint64_t mask;    // XORed into each of its words
   };
+  /// Bytes [skip, skip + out.size()) of a block. REQUIRES skip % 8 == 0, and that the block has them.
+  void FillPart(uint64_t file, uint64_t block, size_t skip, std::span<std::byte> out) const;
   BlockKey KeyOf(uint64_t file, uint64_t block) const;
 
   const uint64_t seed_;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -22,33 +23,41 @@
 #include "cache/base/mutex.h"
 #include "cache/base/units.h"
 #include "workload/base/progress.h"
-#include "workload/data/content.h"
+#include "workload/data/file_writer.h"
+#include "workload/data/sample_writer.h"
 
 namespace stoker::bench {
 namespace {
 
-constexpr size_t kWriteBytes = 4 * Content::kBlockBytes;  // one write call: 1 MiB
 constexpr uint64_t kMaxDefaultWriters = 8;
-/// Files from this size on are flushed one by one; smaller ones by one syncfs at the end.
+/// Files from this size on are flushed one by one; smaller ones in batches of either bound, and by one syncfs
+/// at the end.
 constexpr uint64_t kFlushEachBytes = kMiB;
-/// Written bytes after which the kernel is asked to start writing back, so that the flush at the end of the
-/// file does not find all of it waiting.
-constexpr uint64_t kWriteBackBytes = 16 * kMiB;
+constexpr uint64_t kBatchBytes = 32 * kMiB;
+constexpr uint64_t kBatchFiles = 128;
+/// Files looked at by one thread at a time. A multiple of 64: each thread owns whole words of the bitmap.
+constexpr uint64_t kScanFiles = 4096;
 
-struct Job {
-  uint64_t file = 0;
-  uint64_t bytes = 0;
+/// One bit per file: all that a dataset of any size needs in memory.
+class FileSet {
+ public:
+  explicit FileSet(uint64_t files) : words_(CeilDiv(files, 64)) {}
+  /// Threads may add at the same time as long as no two have files of the same 64.
+  void Add(uint64_t file) { words_[file / 64] |= uint64_t{1} << (file % 64); }
+  bool Has(uint64_t file) const { return (words_[file / 64] >> (file % 64) & 1) != 0; }
+
+ private:
+  std::vector<uint64_t> words_;
 };
 
+/// What the writing threads share.
 struct Shared {
-  Shared(const DatagenOptions& datagen_options, const Content& made_up, const CancelToken& token,
-         const std::vector<Job>& missing)
-      : options(datagen_options), content(made_up), cancel(token), jobs(missing) {}
+  Shared(const DatagenOptions& datagen_options, const CancelToken& token)
+      : options(datagen_options), cancel(token), missing(datagen_options.dataset.files) {}
 
   const DatagenOptions& options;
-  const Content& content;
   const CancelToken& cancel;
-  const std::vector<Job>& jobs;
+  FileSet missing;  // constant once the writing begins
   std::atomic<uint64_t> next{0};
   std::atomic<uint64_t> files{0};
   std::atomic<uint64_t> bytes{0};
@@ -59,6 +68,11 @@ struct Shared {
   uint64_t running GUARDED_BY(mu) = 0;
 
   bool stop() const { return cancel.cancelled() || failed.load(std::memory_order_relaxed); }
+  void Fail(const Status& status) EXCLUDES(mu) {
+    MutexLock lock(mu);
+    if (failure.ok()) failure = status;
+    failed.store(true, std::memory_order_relaxed);
+  }
 };
 
 Status Cancelled() {
@@ -81,121 +95,159 @@ class TempFile {
   std::string path_;
 };
 
-Status WriteAll(int fd, const std::byte* bytes, size_t size, const std::string& path) {
-  while (size > 0) {
-    const ssize_t put = ::write(fd, bytes, size);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return Status::FromErrno(errno, path);
-    bytes += put;
-    size -= static_cast<size_t>(put);
-  }
-  return Status::Ok();
-}
-
-/// Collects small pieces into writes of kWriteBytes.
-class FileWriter {
+/// Small files that are written but still in memory. Flushing each would make the disk wait for every one;
+/// leaving all to the kernel lets it fall behind and then stop the writers. So they go out a batch at a time,
+/// and their pages are given back. Hints all: whether the bytes are on the disk is syncfs's word at the end.
+class Settler {
  public:
-  FileWriter(int fd, const std::string& path, std::vector<std::byte>& buffer, Shared& shared)
-      : fd_(fd), path_(path), buffer_(buffer), shared_(shared) {}
+  explicit Settler(uint64_t most_files) : most_files_(most_files) {}
+  ~Settler() { Settle(); }
+  Settler(const Settler&) = delete;
+  Settler& operator=(const Settler&) = delete;
 
-  Status Text(const std::string& text) {
-    size_t done = 0;
-    while (done < text.size()) {
-      const size_t step = std::min(text.size() - done, kWriteBytes - used_);
-      std::copy_n(reinterpret_cast<const std::byte*>(text.data()) + done, step, buffer_.data() + used_);
-      done += step;
-      RETURN_IF_ERROR(Used(step));
-    }
-    return Status::Ok();
+  void Add(Fd file, uint64_t bytes) {
+    files_.push_back(std::move(file));
+    bytes_ += bytes;
+    if (bytes_ >= kBatchBytes || files_.size() >= most_files_) Settle();
   }
-  /// Room for a block of content: REQUIRES a following Used().
-  Result<std::byte*> Room(size_t bytes) {
-    if (used_ + bytes > kWriteBytes + kSlack) RETURN_IF_ERROR(Flush());
-    return buffer_.data() + used_;
-  }
-  Status Used(size_t bytes) {
-    used_ += bytes;
-    return used_ >= kWriteBytes ? Flush() : Status::Ok();
-  }
-  Status Flush() {
-    RETURN_IF_ERROR(WriteAll(fd_, buffer_.data(), used_, path_));
-    written_ += used_;
-    shared_.bytes.fetch_add(used_, std::memory_order_relaxed);
-    used_ = 0;
-    if (written_ - asked_ >= kWriteBackBytes) {
-      // A hint: where it does nothing the flush at the end takes longer.
-      static_cast<void>(::sync_file_range(fd_, static_cast<off64_t>(asked_),
-                                          static_cast<off64_t>(written_ - asked_), SYNC_FILE_RANGE_WRITE));
-      asked_ = written_;
-    }
-    return Status::Ok();
-  }
-  static constexpr size_t kSlack = Content::kBlockBytes;
 
  private:
-  const int fd_;
-  const std::string& path_;
-  std::vector<std::byte>& buffer_;  // [kWriteBytes + kSlack]
-  Shared& shared_;
-  size_t used_ = 0;
-  uint64_t written_ = 0;
-  uint64_t asked_ = 0;
+  void Settle() {
+    for (const Fd& file : files_) {
+      static_cast<void>(::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
+    }
+    for (const Fd& file : files_) {
+      static_cast<void>(::sync_file_range(
+          file.get(), 0, 0,
+          SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
+      static_cast<void>(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED));
+    }
+    files_.clear();
+    bytes_ = 0;
+  }
+
+  const uint64_t most_files_;
+  std::vector<Fd> files_;
+  uint64_t bytes_ = 0;
 };
 
-Status WriteFile(Shared& shared, const Job& job, std::vector<std::byte>& buffer) {
+/// Open files that one of `writers` may hold at a time.
+uint64_t BatchFiles(uint64_t writers) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
+  return std::clamp<uint64_t>(limit.rlim_cur / 2 / writers, 1, kBatchFiles);
+}
+
+Status WriteFile(const Shared& shared, const SampleWriter& samples, uint64_t file, FileWriter& out,
+                 Settler& settler) {
   const Dataset& dataset = shared.options.dataset;
-  const std::string path = dataset.Path(job.file);
+  const std::string path = dataset.Path(file);
   const size_t slash = path.rfind('/');
   // Hidden, so that no reader takes it for a sample; the same name each time, so that none is left behind.
   TempFile temp(path.substr(0, slash + 1) + "." + path.substr(slash + 1) + ".part");
   Fd fd(::open(temp.path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd.valid()) return Status::FromErrno(errno, temp.path());
-
-  const NpzShape shape = dataset.ShapeOf(job.file);
-  const std::string x_header = SampleHeader(shape);
-  const uint64_t data_bytes = shape.data_bytes();
-  const NpzFrame frame = MakeNpzFrame(
-      shape, shared.content.Crc(Crc32(0, x_header.data(), x_header.size()), job.file, data_bytes));
-  FileWriter writer(fd.get(), temp.path(), buffer, shared);
-  RETURN_IF_ERROR(writer.Text(frame.head));
-  for (uint64_t done = 0; done < data_bytes; done += Content::kBlockBytes) {
-    if (shared.stop()) return Cancelled();
-    const size_t step = std::min<uint64_t>(Content::kBlockBytes, data_bytes - done);
-    ASSIGN_OR_RETURN(std::byte * room, writer.Room(step));
-    shared.content.Fill(job.file, done / Content::kBlockBytes, {room, step});
-    RETURN_IF_ERROR(writer.Used(step));
-  }
-  RETURN_IF_ERROR(writer.Text(frame.tail));
-  RETURN_IF_ERROR(writer.Flush());
-  if (job.bytes >= kFlushEachBytes) {
+  out.Begin(fd.get(), temp.path());
+  const Status written = samples.Write(file, out, [&shared] { return shared.stop(); });
+  if (written.code() == Code::kCancelled) return Cancelled();
+  RETURN_IF_ERROR(written);
+  const uint64_t bytes = out.written();
+  Fd settling;
+  if (bytes >= kFlushEachBytes) {
     if (::fdatasync(fd.get()) != 0) return Status::FromErrno(errno, temp.path());
     // Advice: a later run should meet the storage, not what we left in memory.
     static_cast<void>(::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED));
+  } else {
+    settling = Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
   }
+  // Some file systems tell of a failed write only here.
   if (::close(fd.Release()) != 0) return Status::FromErrno(errno, temp.path());
   if (::rename(temp.path().c_str(), path.c_str()) != 0) return Status::FromErrno(errno, path);
   temp.Keep();
+  if (settling.valid()) settler.Add(std::move(settling), bytes);
   return Status::Ok();
 }
 
-void Write(Shared& shared) {
-  std::vector<std::byte> buffer(kWriteBytes + FileWriter::kSlack);
-  while (!shared.stop()) {
-    const uint64_t index = shared.next.fetch_add(1, std::memory_order_relaxed);
-    if (index >= shared.jobs.size()) break;
-    const Status status = WriteFile(shared, shared.jobs[index], buffer);
-    if (status.ok()) {
+void Write(Shared& shared, const SampleWriter& samples, uint64_t batch_files) {
+  {
+    FileWriter out(shared.bytes);
+    Settler settler(batch_files);
+    while (!shared.stop()) {
+      const uint64_t file = shared.next.fetch_add(1, std::memory_order_relaxed);
+      if (file >= shared.options.dataset.files) break;
+      if (!shared.missing.Has(file)) continue;
+      const Status status = WriteFile(shared, samples, file, out, settler);
+      if (!status.ok()) {
+        shared.Fail(status);
+        break;
+      }
       shared.files.fetch_add(1, std::memory_order_relaxed);
-      continue;
     }
-    MutexLock lock(shared.mu);
-    if (shared.failure.ok()) shared.failure = status;
-    shared.failed.store(true, std::memory_order_relaxed);
-    break;
   }
   MutexLock lock(shared.mu);
   --shared.running;
   shared.ended.NotifyAll();
+}
+
+/// What there is, and what has to be written.
+struct Inventory {
+  uint64_t kept = 0;
+  uint64_t missing = 0;
+  uint64_t missing_bytes = 0;
+  uint64_t reclaimed_bytes = 0;  // of files of the wrong size, which will be replaced
+};
+
+/// Looks at every file, several threads at a time: through a slow mount each look takes a while. `empty`:
+/// there is nothing to look at.
+Inventory TakeInventory(Shared& shared, bool empty, uint64_t threads) {
+  const Dataset& dataset = shared.options.dataset;
+  Mutex mu;
+  Inventory sum;
+  std::atomic<uint64_t> next{0};
+  const auto look = [&] {
+    Inventory mine;
+    while (!shared.stop()) {
+      const uint64_t begin = next.fetch_add(kScanFiles, std::memory_order_relaxed);
+      if (begin >= dataset.files) break;
+      const uint64_t end = std::min(begin + kScanFiles, dataset.files);
+      for (uint64_t file = begin; file < end && !shared.cancel.cancelled(); ++file) {
+        const uint64_t bytes = dataset.FileBytes(file);
+        struct stat info;
+        if (!empty && ::stat(dataset.Path(file).c_str(), &info) == 0) {
+          if (S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) == bytes) {
+            ++mine.kept;
+            continue;
+          }
+          mine.reclaimed_bytes += static_cast<uint64_t>(info.st_blocks) * 512;
+        }
+        shared.missing.Add(file);
+        ++mine.missing;
+        mine.missing_bytes += bytes;
+      }
+    }
+    MutexLock lock(mu);
+    sum.kept += mine.kept;
+    sum.missing += mine.missing;
+    sum.missing_bytes += mine.missing_bytes;
+    sum.reclaimed_bytes += mine.reclaimed_bytes;
+  };
+  std::vector<std::thread> others;
+  for (uint64_t i = 1; i < std::min(threads, CeilDiv(dataset.files, kScanFiles)); ++i)
+    others.emplace_back(look);
+  look();
+  for (std::thread& other : others) other.join();
+  MutexLock lock(mu);
+  return sum;
+}
+
+/// No entry in any of the folders but each other.
+bool IsEmpty(const Dataset& dataset) {
+  for (uint64_t k = 0; k < dataset.train_folders(); ++k) {
+    std::error_code error;
+    std::filesystem::directory_iterator entry(dataset.folder + "/" + dataset.TrainFolder(k), error);
+    if (error || entry != std::filesystem::directory_iterator()) return false;
+  }
+  return true;
 }
 
 Status MakeFolder(const std::string& path) {
@@ -227,10 +279,6 @@ uint64_t DefaultWriters() {
 
 Result<DatagenOutcome> GenerateDataset(const DatagenOptions& options, const CancelToken& cancel) {
   const Dataset& dataset = options.dataset;
-  if (dataset.format != Format::kNpz) {
-    return Status(Code::kInvalidArgument, "dataset.format: files of format " +
-                                              std::string(Name(dataset.format)) + " cannot be written");
-  }
   RETURN_IF_ERROR(MakeFolders(dataset));
   const std::string train = dataset.folder + "/train";
   const Fd folder(::open(train.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -248,54 +296,42 @@ Result<DatagenOutcome> GenerateDataset(const DatagenOptions& options, const Canc
                   error);
   }
 
+  Shared shared(options, cancel);
   DatagenOutcome outcome;
-  std::vector<Job> jobs;
-  uint64_t missing_bytes = 0;
-  uint64_t reclaimed_bytes = 0;
-  for (uint64_t file = 0; file < dataset.files; ++file) {
-    if (cancel.cancelled()) return Cancelled();
-    const uint64_t bytes = dataset.FileBytes(file);
-    struct stat info;
-    if (::stat(dataset.Path(file).c_str(), &info) == 0) {
-      if (S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) == bytes) {
-        ++outcome.files_kept;
-        continue;
-      }
-      reclaimed_bytes += static_cast<uint64_t>(info.st_blocks) * 512;
-    }
-    jobs.push_back({file, bytes});
-    missing_bytes += bytes;
-  }
-  if (jobs.empty()) return outcome;
+  const Inventory there = TakeInventory(shared, IsEmpty(dataset), options.writers);
+  if (cancel.cancelled()) return Cancelled();
+  outcome.files_kept = there.kept;
+  if (there.missing == 0) return outcome;
   struct statvfs space;
   if (::fstatvfs(folder.get(), &space) == 0 && space.f_blocks > 0) {
-    const uint64_t free_bytes = static_cast<uint64_t>(space.f_bavail) * space.f_frsize + reclaimed_bytes;
-    if (free_bytes < missing_bytes) {
+    const uint64_t free_bytes =
+        static_cast<uint64_t>(space.f_bavail) * space.f_frsize + there.reclaimed_bytes;
+    if (free_bytes < there.missing_bytes) {
       return Status(Code::kNoSpace,
-                    train + " has " + FormatBytes(free_bytes) + " free, the " + std::to_string(jobs.size()) +
-                        " missing files need " + FormatBytes(missing_bytes) +
+                    train + " has " + FormatBytes(free_bytes) + " free, the " +
+                        std::to_string(there.missing) + " missing files need " +
+                        FormatBytes(there.missing_bytes) +
                         "; free some space or make fewer files (--param dataset.num_files_train)");
     }
   }
 
-  const Content content(dataset.seed, dataset.element());
-  Shared shared(options, content, cancel, jobs);
+  const SampleWriter samples(dataset);
   std::vector<std::thread> writers;
-  const uint64_t count = std::min<uint64_t>(options.writers, jobs.size());
+  const uint64_t count = std::min(options.writers, there.missing);
   {
     MutexLock lock(shared.mu);
     shared.running = count;
   }
   for (uint64_t i = 0; i < count; ++i) {
-    writers.emplace_back([&shared] {
+    writers.emplace_back([&shared, &samples, batch_files = BatchFiles(count)] {
       ::pthread_setname_np(::pthread_self(), "bench-write");
-      Write(shared);
+      Write(shared, samples, batch_files);
     });
   }
   Progress* progress = nullptr;
   std::unique_ptr<Progress> shown;
   if (options.progress != nullptr) {
-    shown = std::make_unique<Progress>(options.progress, "datagen", jobs.size(), missing_bytes);
+    shown = std::make_unique<Progress>(options.progress, "datagen", there.missing, there.missing_bytes);
     progress = shown.get();
   }
   {
@@ -317,7 +353,7 @@ Result<DatagenOutcome> GenerateDataset(const DatagenOptions& options, const Canc
     if (!shared.failure.ok() && !cancel.cancelled()) {
       return Status(shared.failure.code(),
                     shared.failure.message() + " (" + std::to_string(outcome.files_written) + " of " +
-                        std::to_string(jobs.size()) +
+                        std::to_string(there.missing) +
                         " files written; run the same command again to write the rest)",
                     shared.failure.os_errno());
     }

@@ -24,11 +24,11 @@ struct DatagenOutcome {
 
 /// Makes the dataset's files. A file appears under its name only when it is complete (from 1 MiB on: and on
 /// the disk), so running it again after the process was ended in any way writes what is missing. What the
-/// files hold depends on the dataset's values alone. Files from 1 MiB on leave nothing in the page cache; all
-/// are on the disk when this returns. kInvalidArgument: the folder cannot be written. kNoSpace: less free
-/// space than the missing files need (found before writing), or the disk ran full. kBusy: another datagen
-/// works there. kCancelled: `cancel`; what is complete stays. Error of the operating system otherwise, with
-/// path.
+/// files hold depends on the dataset's values alone. Nothing is left in the page cache, and all is on the
+/// disk when this returns. Memory: a bit per file and 1.3 MiB per writer. kInvalidArgument: the folder cannot
+/// be written. kNoSpace: less free space than the missing files need (found before writing), or the disk ran
+/// full. kBusy: another datagen works there. kCancelled: `cancel`; what is complete stays. Error of the
+/// operating system otherwise, with path.
 Result<DatagenOutcome> GenerateDataset(const DatagenOptions& options, const CancelToken& cancel);
 
 /// Parallel writers when the user gives no number: enough to keep a disk busy while one waits for it.

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "cache/base/random.h"
+#include "workload/data/tfrecord.h"
 
 namespace stoker::bench {
 namespace {
@@ -85,6 +86,10 @@ std::string Dataset::RelativePath(uint64_t file) const {
          std::string(Name(format));
 }
 
+uint64_t Dataset::NominalSide() const {
+  return static_cast<uint64_t>(std::sqrt(record_bytes / static_cast<double>(ElementBytes(element()))));
+}
+
 NpzShape Dataset::ShapeOf(uint64_t file) const {
   const double element_bytes = static_cast<double>(ElementBytes(element()));
   const double elements = record_bytes / element_bytes;
@@ -98,6 +103,33 @@ NpzShape Dataset::ShapeOf(uint64_t file) const {
   shape.samples = samples_per_file;
   shape.element = element();
   return shape;
+}
+
+std::shared_ptr<const ParquetLayout> Dataset::ParquetOf(uint64_t file) const {
+  if (shared_parquet != nullptr) return shared_parquet;
+  if (!columns.empty()) {
+    return std::make_shared<const ParquetLayout>(columns, samples_per_file, row_group_rows);
+  }
+  const NpzShape shape = ShapeOf(file);
+  const DataType type = shape.element == Element::kUint8 ? DataType::kUint8 : DataType::kFloat64;
+  const std::vector<Column> one = {{"data", type, shape.dim1 * shape.dim2}};
+  return std::make_shared<const ParquetLayout>(one, samples_per_file, row_group_rows);
+}
+
+uint64_t Dataset::FileBytes(uint64_t file) const {
+  switch (format) {
+    case Format::kNpz:
+      return NpzBytes(ShapeOf(file));
+    case Format::kTfRecord: {
+      const uint64_t sample_bytes = ShapeOf(file).data_bytes() / samples_per_file;
+      return MakeTfRecordFrame(layout, sample_bytes, NominalSide()).record_bytes * samples_per_file;
+    }
+    case Format::kJpeg:
+      return ShapeOf(file).data_bytes();
+    case Format::kParquet:
+      break;
+  }
+  return ParquetOf(file)->file_bytes();
 }
 
 std::string DataFolder(const Profile& profile, const std::string& data_dir, Edition layout) {
@@ -119,6 +151,8 @@ Dataset MakeDataset(const Profile& profile, const std::string& data_dir, Edition
   dataset.record_bytes = profile.record_bytes;
   dataset.record_bytes_stdev = profile.record_bytes_stdev;
   dataset.subfolders = profile.num_subfolders_train;
+  if (dataset.format == Format::kParquet && !dataset.columns.empty())
+    dataset.shared_parquet = dataset.ParquetOf(0);
   return dataset;
 }
 

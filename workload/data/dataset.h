@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "cache/base/result.h"
@@ -8,6 +9,7 @@
 #include "workload/base/profile.h"
 #include "workload/base/rules.h"
 #include "workload/data/npz.h"
+#include "workload/data/parquet_layout.h"
 
 namespace stoker::bench {
 
@@ -36,11 +38,22 @@ struct Dataset {
   uint64_t train_folders() const { return subfolders > 1 ? subfolders : 1; }
 
   /// v0.5 writes float64, later editions uint8.
-  Element element() const { return layout == Edition::kV05 ? Element::kFloat64 : Element::kUint8; }
-  /// Two independent normal dimensions, mean the square root of the record's elements, each with half the
-  /// relative deviation: the file sizes' deviation is thus the nominal one / sqrt(2), as in the public tool.
+  Element element() const {
+    return layout == Edition::kV05 && format != Format::kJpeg ? Element::kFloat64 : Element::kUint8;
+  }
+  /// The sample's array (parquet without columns: its one column). Two independent normal dimensions, mean
+  /// the square root of the record's elements, each with half the relative deviation: the file sizes'
+  /// deviation is thus the nominal one / sqrt(2), as in the public tool.
   NpzShape ShapeOf(uint64_t file) const;
-  uint64_t FileBytes(uint64_t file) const { return NpzBytes(ShapeOf(file)); }
+  /// The integer square root of the record's elements: ShapeOf's mean side.
+  uint64_t NominalSide() const;
+  /// parquet: what its files look like; shared by all of them when there are columns.
+  std::shared_ptr<const ParquetLayout> ParquetOf(uint64_t file) const;
+  /// Size of a file as datagen writes it.
+  uint64_t FileBytes(uint64_t file) const;
+
+  /// Set by MakeDataset, so that a layout of many columns is worked out once; may be null.
+  std::shared_ptr<const ParquetLayout> shared_parquet;
 };
 
 /// Where the files of `profile` lie: --param dataset.data_folder if set, else `data_dir` itself (v0.5, v1.0)

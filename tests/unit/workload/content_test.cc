@@ -98,5 +98,25 @@ TEST(Content, Float64ElementsLieInOneToTwo) {
   EXPECT_NEAR(sum / (Content::kBlockBytes / 8), 1.5, 0.01);
 }
 
+TEST(Content, ARangeIsTheSameBytes) {
+  const Content content(3, Element::kUint8);
+  std::vector<std::byte> whole(3 * Content::kBlockBytes);
+  content.FillRange(5, 0, whole);
+  for (size_t block = 0; block < 3; ++block) {
+    std::vector<std::byte> one(Content::kBlockBytes);
+    content.Fill(5, block, one);
+    EXPECT_TRUE(
+        std::equal(one.begin(), one.end(), whole.begin() + static_cast<ptrdiff_t>(block * one.size())));
+  }
+  for (const auto& [offset, size] : {std::pair<size_t, size_t>{8, 3},
+                                     {Content::kBlockBytes - 8, 100},
+                                     {16, 2 * Content::kBlockBytes},
+                                     {Content::kBlockBytes, 0}}) {
+    std::vector<std::byte> part(size);
+    content.FillRange(5, offset, part);
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<ptrdiff_t>(offset)));
+  }
+}
+
 }  // namespace
 }  // namespace stoker::bench

@@ -75,6 +75,53 @@ TEST(Datagen, FilesAreValidAndHaveTheSizesForetold) {
   }
 }
 
+/// Several samples a file, several row groups, columns of every kind.
+Dataset Formatted(const std::string& folder, Format format, Edition layout = Edition::kV30) {
+  Dataset dataset = Small(folder, layout);
+  dataset.format = format;
+  dataset.samples_per_file = format == Format::kJpeg ? 1 : 7;
+  dataset.row_group_rows = 3;
+  if (format == Format::kParquet) {
+    dataset.columns = *ParseColumns(
+        "k",
+        "a:float32*70000 b:int64 c:uint8*9 d:float16*5 e:int8 f:float64*200000 g:uint32 h:int32 i:uint64");
+  }
+  return dataset;
+}
+
+TEST(Datagen, EveryFormatHasTheSizesForetoldWhoeverWrites) {
+  for (const Format format : {Format::kNpz, Format::kTfRecord, Format::kJpeg, Format::kParquet}) {
+    for (const Edition layout : {Edition::kV05, Edition::kV30}) {
+      const testing::TempDir dir;
+      const Dataset one = Formatted(dir / "one", format, layout);
+      ASSERT_TRUE(Generate(one, 1).ok());
+      for (uint64_t i = 0; i < one.files; ++i) EXPECT_EQ(fs::file_size(one.Path(i)), one.FileBytes(i));
+      ASSERT_TRUE(Generate(Formatted(dir / "four", format, layout), 4).ok());
+      EXPECT_EQ(Contents(dir / "one"), Contents(dir / "four"));
+      const Result<DatagenOutcome> again = Generate(one, 3);
+      ASSERT_TRUE(again.ok());
+      EXPECT_EQ(again->files_kept, one.files);
+    }
+  }
+}
+
+TEST(Datagen, ManyTinyFiles) {
+  const testing::TempDir dir;
+  Dataset dataset = Small(dir.path());
+  dataset.files = 9000;  // more than one thread looks at at a time
+  dataset.subfolders = 3;
+  dataset.record_bytes = 100;
+  dataset.record_bytes_stdev = 0;
+  dataset.format = Format::kJpeg;
+  ASSERT_TRUE(Generate(dataset, 3).ok());
+  for (const uint64_t gone : {0u, 63u, 64u, 4095u, 4096u, 8999u}) fs::remove(dataset.Path(gone));
+  const Result<DatagenOutcome> again = Generate(dataset, 3);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->files_written, 6u);
+  EXPECT_EQ(again->files_kept, 8994u);
+  EXPECT_EQ(fs::file_size(dataset.Path(8999)), 100u);
+}
+
 TEST(Datagen, WritesOnlyWhatIsMissingOrWrong) {
   const testing::TempDir dir;
   const Dataset dataset = Small(dir.path());

@@ -137,6 +137,60 @@ TEST(Dataset, NoDeviationGivesEqualFilesAndTinyRecordsAtLeastOneElement) {
   for (uint64_t i = 0; i < 100; ++i) EXPECT_GE(dataset.ShapeOf(i).data_bytes(), 1u);
 }
 
+/// Mean and deviation of the data bytes of `files` files, as a shipped profile makes them.
+std::pair<double, double> SizesOf(const std::string& workload, Edition edition,
+                                  const std::string& accelerator, uint64_t files) {
+  const Result<Profile> profile = LoadProfile(ProfileDirs(""), workload, edition, accelerator);
+  EXPECT_TRUE(profile.ok()) << profile.status().message();
+  const Dataset dataset = MakeDataset(*profile, "/data", edition);
+  double sum = 0;
+  double squares = 0;
+  for (uint64_t i = 0; i < files; ++i) {
+    const double bytes = static_cast<double>(dataset.ShapeOf(i).data_bytes());
+    sum += bytes;
+    squares += bytes * bytes;
+  }
+  const double count = static_cast<double>(files);
+  const double mean = sum / count;
+  return {mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
+}
+
+TEST(Dataset, SizesOfTheOtherWorkloads) {
+  // The public generator's: cosmoflow 2 823 909 +- 50 400; one resnet50 sample 338 x 338; retinanet 568 x
+  // 568; one bert sample 17 x 17 doubles.
+  const auto [mean, deviation] = SizesOf("cosmoflow", Edition::kV10, "h100", 20'000);
+  EXPECT_NEAR(mean, 2'823'909, 0.002 * 2'823'909);
+  EXPECT_NEAR(deviation, 50'400, 0.03 * 50'400);
+  EXPECT_EQ(SizesOf("resnet50", Edition::kV20, "a100", 5), std::make_pair(1251.0 * 338 * 338, 0.0));
+  EXPECT_EQ(SizesOf("retinanet", Edition::kV30, "b200", 5), std::make_pair(568.0 * 568, 0.0));
+  EXPECT_EQ(SizesOf("bert", Edition::kV05, "v100", 5), std::make_pair(313'532.0 * 17 * 17 * 8, 0.0));
+  const auto [image, spread] = SizesOf("retinanet", Edition::kV30, "h100", 20'000);
+  EXPECT_NEAR(image, 153'600, 0.01 * 153'600);
+  EXPECT_NEAR(spread, 51'200 / std::sqrt(2.0), 0.03 * 36'200);
+}
+
+TEST(Dataset, FilesOfEveryFormatHaveTheirName) {
+  for (const auto& [workload, edition, name] :
+       {std::tuple{"bert", Edition::kV05, "train/part_7_of_500.tfrecord"},
+        {"resnet50", Edition::kV10, "train/img_0007_of_1024.tfrecord"},
+        {"retinanet", Edition::kV30, "train/img_0000007_of_1170301.jpeg"},
+        {"dlrm", Edition::kV30, "train/img_0007_of_1024.parquet"}}) {
+    const Profile profile = *LoadProfile(ProfileDirs(""), workload, edition, "");
+    EXPECT_EQ(MakeDataset(profile, "/d", edition).RelativePath(7), name);
+  }
+}
+
+TEST(Dataset, ParquetFilesHoldTheirColumns) {
+  for (const auto& [workload, over] : {std::pair{"flux", 1.0001}, {"dlrm", 1.02}}) {
+    const Profile profile = *LoadProfile(ProfileDirs(""), workload, Edition::kV30, "b200");
+    const Dataset dataset = MakeDataset(profile, "/d", Edition::kV30);
+    const double nominal = profile.record_bytes * static_cast<double>(profile.num_samples_per_file);
+    EXPECT_GT(static_cast<double>(dataset.FileBytes(0)), nominal);
+    EXPECT_LT(static_cast<double>(dataset.FileBytes(0)), nominal * over);
+    EXPECT_EQ(dataset.FileBytes(0), dataset.FileBytes(1));
+  }
+}
+
 TEST(Dataset, FoldersByEdition) {
   Profile profile;
   profile.workload = "unet3d";
