@@ -70,6 +70,7 @@ class Watcher {
       wake_.NotifyAll();
     }
     thread_.join();
+    if (cancel_.cancelled()) Tell(Status(Code::kCancelled, "interrupted"));  // it may just have looked away
   }
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
@@ -257,7 +258,9 @@ TrainingLog Trainer::Run(const std::function<void(uint64_t, const EpochLog&)>& e
     epoch_log.complete = std::all_of(epoch_log.ranks.begin(), epoch_log.ranks.end(),
                                      [&](const RankEpoch& rank) { return rank.steps.size() == steps; });
     // Where a barrier ended because somebody stopped the run, the reason is in the news.
-    const Status reason = status.code() == Code::kCancelled ? watcher_.News() : status;
+    // The watcher may not have looked yet.
+    const bool others = status.code() == Code::kCancelled && options_.others != nullptr;
+    const Status reason = others ? options_.others->News() : status;
     if (status.code() == Code::kCancelled && (reason.ok() || reason.code() == Code::kCancelled)) {
       log.interrupted = true;
     } else {
