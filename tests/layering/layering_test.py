@@ -25,7 +25,8 @@ ARROWS = {
     "workload/train": {"workload/data", "workload/comm", "workload/base", "cache/base"},
     "workload/report": {"workload/train", "workload/data", "workload/comm", "workload/base", "cache/base"},
     "workload/run": {"workload/report", "workload/train", "workload/data", "workload/comm", "workload/base", "cache/base"},
-    "workload/cli": {"workload/run", "workload/report", "workload/train", "workload/data", "workload/comm", "workload/base",
+    "workload/io": {"workload/base", "cache/base"},
+    "workload/cli": {"workload/run", "workload/io", "workload/report", "workload/train", "workload/data", "workload/comm", "workload/base",
                      "cache/base"},
 }
 

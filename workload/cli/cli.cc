@@ -55,6 +55,14 @@ Result<Invocation> ParseCommandLine(int argc, const char* const* argv) {
   }
 
   Invocation invocation;
+  for (std::unique_ptr<Verb>& verb : verbs) {
+    if (argc < 2 || !verb->takes_words() || verb->name() != argv[1]) continue;
+    ASSIGN_OR_RETURN(invocation.text, verb->TakeWords({argv + 2, argv + argc}));
+    if (!invocation.text.empty()) return invocation;
+    RETURN_IF_ERROR(verb->Check());
+    invocation.verb = std::move(verb);
+    return invocation;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -33,6 +33,11 @@ class Verb {
   /// The bytes behind the flags are this object's. Take numbers as text and read them in Check() with
   /// flags.h, so that the message can say what is allowed.
   virtual void AddFlags(CLI::App& app) = 0;
+  /// True: the verb reads its command line by itself, since it is that of an older tool (letters run
+  /// together); then TakeWords is called instead of AddFlags' parser, with all words behind the verb's name.
+  /// Returns a text to print (help), or nothing to go on. kInvalidArgument as Check().
+  virtual bool takes_words() const { return false; }
+  virtual Result<std::string> TakeWords(const std::vector<std::string>&) { return std::string(); }
   /// kInvalidArgument: wrong usage; the message names flag, value and what is allowed. Reads no data yet.
   virtual Status Check() = 0;
   /// Does the work, talks on stdout and stderr (console.h), returns the exit status. `cancel` is set by

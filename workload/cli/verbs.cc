@@ -1,6 +1,7 @@
 #include "workload/cli/verb.h"
 #include "workload/cli/verb_datagen.h"
 #include "workload/cli/verb_datasize.h"
+#include "workload/cli/verb_io.h"
 #include "workload/cli/verb_run.h"
 
 namespace stoker::bench {
@@ -10,6 +11,7 @@ Verbs MakeVerbs() {
   verbs.push_back(std::make_unique<DatasizeVerb>());
   verbs.push_back(std::make_unique<DatagenVerb>());
   verbs.push_back(std::make_unique<RunVerb>());
+  verbs.push_back(std::make_unique<IoVerb>());
   return verbs;
 }
 

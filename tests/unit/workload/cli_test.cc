@@ -1,6 +1,6 @@
 #include "workload/cli/cli.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "workload/cli/verb_datagen.h"
 #include "workload/cli/verb_datasize.h"
@@ -106,7 +106,8 @@ TEST(Cli, HelpAndVersion) {
 }
 
 TEST(Cli, WrongUsage) {
-  EXPECT_EQ(Error({"rnu"}), "command: \"rnu\" is not one of datasize, datagen, run; did you mean \"run\"?");
+  EXPECT_THAT(Error({"rnu"}), ::testing::StartsWith("command: \"rnu\" is not one of datasize, datagen, run"));
+  EXPECT_THAT(Error({"rnu"}), ::testing::EndsWith("; did you mean \"run\"?"));
   EXPECT_EQ(Error({"run", "--num-acelerators", "3"}),
             "run: unknown flag --num-acelerators; did you mean --num-accelerators?");
   EXPECT_EQ(Error({"datagen", "--data-dir", "d", "more"}), "unexpected argument \"more\"");

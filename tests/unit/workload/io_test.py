@@ -1,0 +1,240 @@
+"""Drives stoker-bench io and mdtest as a user does: what they write, print, leave behind and leave with."""
+import collections
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BENCH = os.path.join(os.environ["STOKER_BIN"], "stoker-bench")
+SANITIZED = bool(os.environ.get("STOKER_SANITIZE"))
+MIB = 1 << 20
+
+# The commands of the published Lustre test, its sizes scaled down: processes -> block.
+PUBLISHED = "-vv -F -a POSIX -w -r -b {block} -t 1m -i 2 -o {file} -O lustreStripeCount=0"
+
+
+def run(*arguments, **options):
+    return subprocess.run([BENCH, *arguments], capture_output=True, text=True, timeout=100, **options)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="stoker-io-", dir=os.environ.get("STOKER_TEST_TMP"))
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.file = os.path.join(self.dir, "IORFile")
+        self.json = os.path.join(self.dir, "results.json")
+
+    def ok(self, *arguments, **options):
+        done = run(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done
+
+    def results(self):
+        with open(self.json) as file:
+            return json.load(file)
+
+    def left(self):
+        return sorted(os.listdir(self.dir))
+
+    def interrupted(self, command, begun, number):
+        """Runs the command, sends the signal once begun() says so; the process, what it printed."""
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                deadline = time.monotonic() + 60
+                while not begun():
+                    self.assertLess(time.monotonic(), deadline)
+                    self.assertIsNone(process.poll(), "ended too early")
+                    time.sleep(0.01)
+                process.send_signal(number)
+                out, err = process.communicate(timeout=60)
+            finally:
+                process.kill()
+        return process, out, err
+
+
+class Io(Case):
+    def test_the_published_lines_as_they_stand(self):
+        for tasks in (1, 3, 8, 16):
+            line = PUBLISHED.format(block="4m", file=self.file).split()
+            done = self.ok("io", *line, "-N", str(tasks), "--json", self.json)
+            self.assertIn("file-per-process", done.stdout)
+            rows = {}
+            for row in done.stdout.split("Summary of all tests:")[1].splitlines()[2:4]:
+                cells = row.split()
+                rows[cells[0]] = cells
+            self.assertEqual(sorted(rows), ["read", "write"])
+            for cells in rows.values():
+                #              #Tasks      tPN         reps fPP  reord off  rand seed segs
+                self.assertEqual(cells[13:22], [str(tasks), str(tasks), "2", "1", "0", "1", "0", "0", "1"])
+                self.assertEqual(cells[22:], [str(4 * MIB), str(MIB), "%.1f" % (4 * tasks), "POSIX", "0"])
+                high, low, mean = (float(cell) for cell in cells[1:4])
+                self.assertLessEqual(low, mean)
+                self.assertLessEqual(mean, high)
+            best = re.search(r"Max Write: ([\d.]+) MiB/sec \(([\d.]+) MB/sec\)", done.stdout)
+            self.assertEqual(best.group(1), rows["write"][1])
+            self.assertAlmostEqual(float(best.group(2)), float(best.group(1)) * 1.048576, delta=0.02)
+            for result in self.results()["Results"]:
+                self.assertEqual(result["bytes"], 4 * MIB * tasks)
+                self.assertAlmostEqual(result["bwMiB"], 4 * tasks / result["totalTime"], places=3)
+            self.assertEqual(len(self.results()["Results"]), 4)
+            os.remove(self.json)
+            self.assertEqual(self.left(), [])
+
+    def test_files_have_their_names_and_sizes(self):
+        self.ok("io", "-w", "-k", "-F", "-b1m", "-t64k", "-s3", "-N2", "-o", self.file)
+        self.assertEqual(self.left(), ["IORFile.00000000", "IORFile.00000001"])
+        self.assertEqual({os.path.getsize(os.path.join(self.dir, name)) for name in self.left()}, {3 * MIB})
+        self.ok("io", "-w", "-k", "-b1m", "-t64k", "-s3", "-N2", "-o", self.file)
+        self.assertEqual(os.path.getsize(self.file), 6 * MIB)
+
+    @unittest.skipIf(SANITIZED, "LeakSanitizer cannot work under strace")
+    def test_calls_are_those_of_the_options(self):
+        """-C: each task opens its neighbour's file. Every call has the transfer's size; a shared file's offsets are
+        those of task and segment."""
+        trace = os.path.join(self.dir, "trace")
+
+        def calls(*arguments):
+            subprocess.run(["strace", "-f", "-qq", "-o", trace, "-e", "trace=openat,pwrite64,pread64,fsync", BENCH, "io",
+                            "-o", self.file, *arguments], check=True, capture_output=True, timeout=60)
+            with open(trace) as file:
+                text = file.read()
+            # A call that another thread interrupted in the listing stands in two lines.
+            begun = {}
+            lines = []
+            for line in text.splitlines():
+                pid, rest = line.split(None, 1)
+                if rest.endswith("<unfinished ...>"):
+                    begun[pid] = rest[:-len("<unfinished ...>")].rstrip()
+                elif rest.startswith("<... "):
+                    lines.append((pid, begun.pop(pid) + re.sub(r"^<\.\.\. \w+ resumed>", "", rest)))
+                else:
+                    lines.append((pid, rest))
+            return lines
+
+        lines = calls("-F", "-C", "-b", "256k", "-t", "64k", "-N", "3", "-e")
+        opened = {"O_WRONLY": {}, "O_RDONLY": {}}
+        for thread, rest in lines:
+            found = re.match(r'openat\(.*IORFile\.(\d{8})", (\w+)', rest)
+            if found:
+                opened[found.group(2)][int(thread)] = int(found.group(1))
+        # A phase's threads are made in the order of the tasks.
+        self.assertEqual([opened["O_WRONLY"][thread] for thread in sorted(opened["O_WRONLY"])], [0, 1, 2])
+        self.assertEqual([opened["O_RDONLY"][thread] for thread in sorted(opened["O_RDONLY"])], [1, 2, 0])
+        self.assertEqual(len([1 for _, rest in lines if rest.startswith("fsync")]), 3)
+        wrote = [rest for _, rest in lines if rest.startswith("pwrite64")]
+        self.assertEqual(len(wrote), 12)
+        for rest in wrote:
+            self.assertRegex(rest, r", 65536, \d+\) += 65536")
+
+        offsets = collections.defaultdict(list)
+        for pid, rest in calls("-w", "-b", "128k", "-t", "64k", "-s", "2", "-N", "2", "-Y"):
+            found = re.match(r"pwrite64\(.*, 65536, (\d+)\) += 65536", rest)
+            if found:
+                offsets[pid].append(int(found.group(1)) // 65536)
+        self.assertEqual(sorted(offsets.values()), [[0, 1, 4, 5], [2, 3, 6, 7]])
+
+    def test_reading_what_another_task_wrote(self):
+        """Files that tell whose they are: -R finds each where -C says it is, and nothing else."""
+        shared = ["-F", "-k", "-b", "256k", "-t", "64k", "-N", "3", "-o", self.file, "-G", "5"]
+        self.ok("io", "-w", *shared)
+        for reorder in ([], ["-C"], ["-C", "-Q", "2"], ["-Z", "-X", "3"]):
+            self.ok("io", "-R", *reorder, *shared)
+        os.replace(self.file + ".00000000", self.file + ".00000002")  # task 2 now has task 0's bytes
+        shutil.copy(self.file + ".00000001", self.file + ".00000000")
+        done = run("io", "-R", *shared)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("incorrect data on read (%d words" % (2 * 256 * 1024 // 4096), done.stderr)
+
+    def test_direct_transfers_and_cold_reads(self):
+        for extra in (["--odirect"], ["-B"], ["--posix.odirect"], ["--cold-read"]):
+            done = run("io", "-w", "-R", "-b", "1m", "-t", "256k", "-N", "2", "-z", "-o", self.file, *extra)
+            if "no direct transfers" in done.stderr:
+                self.skipTest("this file system has no direct transfers")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("fits in this host's memory", done.stdout)
+        self.assertIn("fits in this host's memory",
+                      self.ok("io", "-b", "1m", "-t", "256k", "-o", self.file).stdout)
+
+    def test_what_exists_and_what_becomes_of_it(self):
+        with open(self.file, "w") as file:
+            file.write("old")
+        done = self.ok("io", "-w", "-k", "-b", "1m", "-o", self.file)
+        self.assertIn("replaced, as IOR does", done.stdout)
+        self.assertEqual(os.path.getsize(self.file), MIB)
+        done = self.ok("io", "-r", "-k", "-b", "1m", "-o", self.file)
+        self.assertEqual(self.left(), ["IORFile"])
+        done = self.ok("io", "-r", "-b", "1m", "-o", self.file)
+        self.assertIn("removed after the first repetition, as IOR does", done.stdout)
+        self.assertEqual(self.left(), [])
+
+    def test_striping_is_left_out_elsewhere_than_on_lustre(self):
+        done = self.ok("io", "-w", "-b", "1m", "-o", self.file, "-O", "lustreStripeCount=4,lustreStripeSize=1m")
+        self.assertIn("striping is not set", done.stdout)
+        self.assertIn("not on Lustre", done.stdout)
+
+    def test_both_tables(self):
+        done = self.ok("io", "-w", "-b", "1m", "-o", self.file, "--old-table")
+        self.assertRegex(done.stdout, r"Operation +Max \(MiB\)")
+        self.assertRegex(done.stdout, r"1048576 +262144 +1048576 +0 POSIX\n")
+        self.assertRegex(done.stdout, r"Client CPU: [\d.]+ s, [\d.]+ s per GB moved")
+
+    def test_found_wrong_before_work_is_status_2(self):
+        with open(self.json, "w") as file:
+            file.write("earlier results")
+        cases = [
+            (["-t", "1q"], "-t"), (["-b", "3k", "-t", "2k"], "-b"), (["--nothing"], "--nothing"), (["-j", "1"], "-j"),
+            (["-o", os.path.join(self.dir, "no/where")], "make it first"), (["-o", self.dir], "plain file"),
+            (["-r"], "does not exist"), (["-w", "-b", "4096t", "-t", "1m"], "is free"),
+            (["--json", self.json], "never overwritten"), (["--json", os.path.join(self.dir, "no/x")], "--json"),
+            (["-N", "4096", "-t", "1g", "-b", "1g", "-D", "1"], "of buffers"),
+        ]
+        for arguments, text in cases:
+            given = arguments if "-o" in arguments else [*arguments, "-o", self.file]
+            done = run("io", *given)
+            self.assertEqual(done.returncode, 2, (arguments, done.stdout, done.stderr))
+            self.assertIn(text, done.stderr, arguments)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertEqual(self.left(), ["results.json"])
+
+    def test_started_by_mpirun(self):
+        done = run("io", "-o", self.file, env={**os.environ, "OMPI_COMM_WORLD_SIZE": "8"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--tasks 8", done.stderr)
+
+    def test_a_write_that_fails_midway(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, MIB))
+
+        done = run("io", "-w", "-F", "-N", "2", "-b", "4m", "-t", "256k", "-o", self.file, preexec_fn=limit)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(done.stderr, r"writing .*IORFile\.0000000\d at 1048576: File too large")
+        self.assertEqual(self.left(), [])
+
+    def test_interrupted(self):
+        for extra in ([], ["-k"]):
+            command = [BENCH, "io", "-w", "-Y", "-v", "-F", "-N", "2", "-b", "64g", "-D", "600", "-t", "64k", "-o", self.file,
+                       "--json", self.json, *extra]
+
+            def begun():
+                return any(name.startswith("IORFile") and os.path.getsize(os.path.join(self.dir, name)) > 0
+                           for name in self.left())
+
+            process, out, err = self.interrupted(command, begun, signal.SIGINT)
+            self.assertEqual(process.returncode, 4, err)
+            self.assertIn("PARTIAL", err)
+            self.assertIn("Summary of all tests", out)
+            self.assertEqual(self.results()["status"], "partial")
+            os.remove(self.json)
+            self.assertEqual(len(self.left()), 2 if extra else 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])

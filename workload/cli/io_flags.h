@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cache/base/result.h"
+#include "workload/io/io_options.h"
+
+namespace stoker::bench {
+
+/// What `stoker-bench io` was asked.
+struct IoCommand {
+  IoOptions options;
+  bool old_table = false;  // --old-table: also the summary in the columns of IOR before 3.0
+  bool help = false;
+};
+
+/// Reads a command line in IOR's spelling and checks it. kInvalidArgument: names option, value and what is
+/// allowed.
+Result<IoCommand> ParseIoArguments(const std::vector<std::string>& arguments);
+std::string IoHelp();
+
+}  // namespace stoker::bench
