@@ -2,6 +2,7 @@
 #include "workload/cli/verb_datagen.h"
 #include "workload/cli/verb_datasize.h"
 #include "workload/cli/verb_io.h"
+#include "workload/cli/verb_mdtest.h"
 #include "workload/cli/verb_run.h"
 
 namespace stoker::bench {
@@ -12,6 +13,7 @@ Verbs MakeVerbs() {
   verbs.push_back(std::make_unique<DatagenVerb>());
   verbs.push_back(std::make_unique<RunVerb>());
   verbs.push_back(std::make_unique<IoVerb>());
+  verbs.push_back(std::make_unique<MdtestVerb>());
   return verbs;
 }
 

@@ -236,5 +236,95 @@ class Io(Case):
             self.assertEqual(len(self.left()), 2 if extra else 0)
 
 
+class Mdtest(Case):
+    def test_every_phase_has_its_row(self):
+        done = self.ok("mdtest", "-n", "40", "-b", "3", "-z", "1", "-i", "3", "-w", "100", "-e", "100", "-X", "-u", "-R",
+                       "-N", "1", "--tasks", "3", "-d", os.path.join(self.dir, "md"), "--json", self.json)
+        self.assertIn("SUMMARY rate: (of 3 iterations)", done.stdout)
+        for name in ("Directory creation", "Directory stat", "Directory rename", "Directory removal", "File creation",
+                     "File stat", "File read", "File removal", "Tree creation", "Tree removal"):
+            row = re.search(r"   %s +: +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)\n" % name, done.stdout)
+            self.assertIsNotNone(row, name)
+            high, low, mean, _ = (float(cell) for cell in row.groups())
+            self.assertTrue(low <= mean <= high, row.group(0))
+        items = {result["phase"]: result["items"] for result in self.results()["Results"]}
+        self.assertEqual(items["File creation"], 120)
+        self.assertEqual(items["Tree creation"], 12)
+        self.assertEqual(self.left(), ["results.json"])
+
+    def test_phases_one_by_one_and_what_lies_there(self):
+        work = os.path.join(self.dir, "md")
+        shape = ["-I", "2", "-b", "2", "-z", "2", "-L", "--tasks", "2", "-d", work]
+
+        def tree():
+            out = set()
+            for folder, dirs, files in os.walk(work):
+                out |= {os.path.relpath(os.path.join(folder, name), work) for name in dirs + files}
+            return out
+
+        self.ok("mdtest", "-C", *shape, "-w", "10")
+        expected = {"test-dir.0-0"}
+        paths = {0: "mdtest_tree.0", 1: "mdtest_tree.0/mdtest_tree.1", 2: "mdtest_tree.0/mdtest_tree.2"}
+        for child in range(3, 7):
+            paths[child] = paths[(child - 1) // 2] + "/mdtest_tree.%d" % child
+        expected |= {"test-dir.0-0/" + path for path in paths.values()}
+        for leaf in range(3, 7):
+            for kind in ("file", "dir"):
+                for task in (0, 1):
+                    for number in (leaf * 2, leaf * 2 + 1):
+                        expected.add("test-dir.0-0/%s/%s.mdtest.%d.%d" % (paths[leaf], kind, task, number))
+        self.assertEqual(tree(), expected)
+        self.ok("mdtest", "-T", *shape)
+        self.ok("mdtest", "-E", *shape, "-e", "10", "-X")
+        self.assertEqual(tree(), expected)
+        self.ok("mdtest", "-r", *shape)
+        self.assertEqual(tree(), set())
+
+    @unittest.skipIf(SANITIZED, "LeakSanitizer cannot work under strace")
+    def test_counted_with_strace(self):
+        trace = os.path.join(self.dir, "trace")
+        subprocess.run(["strace", "-f", "-c", "-o", trace, "-e", "trace=mkdir,rmdir,unlink,rename,fsync,write", BENCH,
+                        "mdtest", "-n", "25", "--tasks", "4", "-w", "8", "-y", "-d", self.dir], check=True,
+                       capture_output=True, timeout=60)
+        with open(trace) as file:
+            counts = {cells[-1]: int(cells[3]) for cells in (line.split() for line in file)
+                      if cells and cells[-1] in ("mkdir", "rmdir", "unlink", "rename", "fsync")}
+        # 100 items, the tree, the test's folder, and -d, which is there already
+        self.assertEqual(counts, {"mkdir": 103, "rmdir": 102, "unlink": 100, "rename": 104, "fsync": 100})
+
+    def test_stonewall_makes_the_same_number_in_every_task(self):
+        work = os.path.join(self.dir, "md")
+        done = self.ok("mdtest", "-C", "-F", "-n", "10000000", "-W", "1", "--tasks", "2", "-d", work)
+        self.assertRegex(done.stdout, r"File create \(stonewall\) +: +NA +NA +[\d.]+ +NA")
+        names = collections.Counter(name.split(".")[2] for name in os.listdir(work + "/test-dir.0-0/mdtest_tree.0"))
+        self.assertEqual(names["0"], names["1"])
+
+    def test_found_wrong_before_work_is_status_2(self):
+        plain = os.path.join(self.dir, "plain")
+        with open(plain, "w"):
+            pass
+        cases = [
+            ([], "-n"), (["-n", "x"], "-n"), (["-n", "1", "-d", plain], "not a folder"),
+            (["-n", "1", "-d", os.path.join(self.dir, "a/b")], "nothing can be made"), (["-n", "1", "-T"], "is not there"),
+            (["-n", "1", "-w", "1g", "--tasks", "4096"], "free"), (["-n", "1", "--bogus"], "--bogus"),
+            (["-n", "1", "--json", plain], "never overwritten"), (["-n", "1", "-c"], "-c"),
+        ]
+        for arguments, text in cases:
+            given = arguments if "-d" in arguments else [*arguments, "-d", os.path.join(self.dir, "md")]
+            done = run("mdtest", *given)
+            self.assertEqual(done.returncode, 2, (arguments, done.stderr))
+            self.assertIn(text, done.stderr, arguments)
+        self.assertEqual(self.left(), ["plain"])
+
+    def test_interrupted(self):
+        work = os.path.join(self.dir, "md")
+        process, _, err = self.interrupted(
+            [BENCH, "mdtest", "-n", "100000000", "-W", "600", "-F", "-d", work],
+            lambda: os.path.exists(work + "/test-dir.0-0/mdtest_tree.0/file.mdtest.0.100"), signal.SIGTERM)
+        self.assertEqual(process.returncode, 4, err)
+        self.assertIn("PARTIAL", err)
+        self.assertEqual(self.left(), [])
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], "-v"])
