@@ -70,13 +70,15 @@ Status Mdtest::CheckItemsExist(uint64_t iteration) const {
       const std::string one = path.Of(places.Of(item));
       struct stat info {};
       if (::lstat(one.c_str(), &info) != 0) {
-        return Status(Code::kNotFound, "mdtest: " + one +
-                                           " is not there: make the items first (-C), with the same -n, -I, -b, -z, "
-                                           "-L, -u, -F, -D and --tasks");
+        return Status(Code::kNotFound,
+                      "mdtest: " + one +
+                          " is not there: make the items first (-C), with the same -n, -I, -b, -z, "
+                          "-L, -u, -F, -D and --tasks");
       }
       if (files && options_.read && static_cast<uint64_t>(info.st_size) < options_.read_bytes) {
         return Status(Code::kInvalidArgument, "mdtest: " + one + " has " + std::to_string(info.st_size) +
-                                                  " bytes, -e asks for " + std::to_string(options_.read_bytes));
+                                                  " bytes, -e asks for " +
+                                                  std::to_string(options_.read_bytes));
       }
     }
   }

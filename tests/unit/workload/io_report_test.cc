@@ -37,9 +37,9 @@ TEST(IoReport, ThePublishedRow) {
   const IoSummary& row = summaries[0];
   EXPECT_NEAR(row.bandwidth.max / kMiB, 419.576, 1e-6);
   EXPECT_NEAR(row.bandwidth.min / kMiB, 412.072, 1e-6);
-  EXPECT_NEAR(row.bandwidth.mean / kMiB, 415.824, 1e-6);     // of the bandwidths, not bytes / mean time
+  EXPECT_NEAR(row.bandwidth.mean / kMiB, 415.824, 1e-6);  // of the bandwidths, not bytes / mean time
   EXPECT_NEAR(row.bandwidth.deviation / kMiB, 3.752, 1e-6);
-  EXPECT_NEAR(row.rate.max, 419.576, 1e-6);                   // at -t 1m the same numbers
+  EXPECT_NEAR(row.rate.max, 419.576, 1e-6);  // at -t 1m the same numbers
   EXPECT_NEAR(row.mean_s, 147.768, 0.01);
   EXPECT_NEAR(total / row.mean_s, 415.8, 0.05);
   EXPECT_EQ(IoMaxText(summaries), "Max Write: 419.58 MiB/sec (439.96 MB/sec)");
