@@ -3,6 +3,7 @@
 #include "workload/cli/verb_datasize.h"
 #include "workload/cli/verb_io.h"
 #include "workload/cli/verb_mdtest.h"
+#include "workload/cli/verb_report.h"
 #include "workload/cli/verb_run.h"
 
 namespace stoker::bench {
@@ -14,6 +15,7 @@ Verbs MakeVerbs() {
   verbs.push_back(std::make_unique<RunVerb>());
   verbs.push_back(std::make_unique<IoVerb>());
   verbs.push_back(std::make_unique<MdtestVerb>());
+  verbs.push_back(std::make_unique<ReportVerb>());
   return verbs;
 }
 

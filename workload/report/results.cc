@@ -9,10 +9,10 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <system_error>
 
 #include "cache/base/units.h"
+#include "workload/report/validity.h"
 #include "workload/train/loader.h"
 
 namespace stoker::bench {
@@ -131,6 +131,7 @@ Json StokerJson(const RunRecord& record) {
   for (const auto& [key, value] : EffectiveParams(command.profile)) parameters[key] = value;
   out["parameters"] = std::move(parameters);
   out["data_dir"] = command.data_dir;
+  out["host_memory_bytes"] = record.host.memory_bytes;
   out["au_threshold_percent"] = 100 * record.metric.au_threshold;
   out["steps_per_epoch"] = record.steps;
   out["epochs_complete"] = std::count_if(record.log.epochs.begin(), record.log.epochs.end(),
@@ -248,12 +249,9 @@ std::string OverridesYaml(const RunRecord& record) {
 
 std::string DivisionOf(const Command& command) {
   if (command.profile.division != "closed" || command.null_storage) return "whatif";
-  // What CLOSED lets a submitter set (v3.0 rules; earlier ones allow less).
-  static const std::set<std::string> allowed = {"dataset.num_files_train", "dataset.num_subfolders_train",
-                                                "dataset.data_folder",     "reader.read_threads",
-                                                "reader.prefetch_size",    "reader.odirect"};
   for (const std::string& assignment : command.profile.overridden) {
-    if (allowed.count(assignment.substr(0, assignment.find('='))) == 0) return "open";
+    const std::string key = assignment.substr(0, assignment.find('='));
+    if (ClassOfOverride(command.profile.edition, key) != OverrideClass::kClosed) return "open";
   }
   return command.rule_overrides.empty() ? "closed" : "open";
 }
@@ -306,11 +304,11 @@ ResultsDir::~ResultsDir() {
   ::unlink((folder_ + "/" + kMarkName).c_str());
 }
 
-Status ResultsDir::Write(const std::string& name, const std::string& text) {
-  const std::string path = folder_ + "/" + name;
+Status WriteWhole(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";
   std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) return Status::FromErrno(error.value(), path);
   Fd fd(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd.valid()) return Status::FromErrno(errno, part);
@@ -324,6 +322,10 @@ Status ResultsDir::Write(const std::string& name, const std::string& text) {
   if (::close(fd.Release()) != 0) return Status::FromErrno(errno, part);
   if (::rename(part.c_str(), path.c_str()) != 0) return Status::FromErrno(errno, path);
   return Status::Ok();
+}
+
+Status ResultsDir::Write(const std::string& name, const std::string& text) {
+  return WriteWhole(folder_ + "/" + name, text);
 }
 
 bool RunRecord::complete() const {

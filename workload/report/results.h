@@ -26,6 +26,9 @@ std::string ResultsFolder(const Command& command, const std::string& hostname, s
 /// was, "whatif" for pairs outside the list and for runs that read nothing.
 std::string DivisionOf(const Command& command);
 
+/// Writes `text` to `path`, whole or not at all; makes the folders above it.
+Status WriteWhole(const std::string& path, const std::string& text);
+
 /// A folder reserved for the results of one run. RAII: lets go of the folder and removes its mark.
 class ResultsDir {
  public:
