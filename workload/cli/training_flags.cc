@@ -88,12 +88,11 @@ void TrainingFlags::AddReading(CLI::App& app) {
                  "Longest wait for a batch or for a slow accelerator (default 10m)");
 }
 
-Result<Command> TrainingFlags::Fill() const {
+Result<Command> TrainingFlags::FillFor(const std::string& workload) const {
   Command command;
   ASSIGN_OR_RETURN(const Edition edition, ParseEdition("--mlperf", mlperf_));
   command.rules = RulesOf(edition);
-  ASSIGN_OR_RETURN(command.profile,
-                   LoadProfile(ProfileDirs(profiles_dir_), workload_, edition, accelerator_));
+  ASSIGN_OR_RETURN(command.profile, LoadProfile(ProfileDirs(profiles_dir_), workload, edition, accelerator_));
   for (const std::string& param : params_) RETURN_IF_ERROR(ApplyParam(command.profile, param));
   RETURN_IF_ERROR(CheckProfile(command.profile));
   if (command.profile.odirect) command.rules.read_shape = ReadShape::kODirect;

@@ -24,7 +24,11 @@ class TrainingFlags {
   void AddReading(CLI::App& app);       // how a run reads
   /// Profile and rules of the round with everything that was overridden. Flags that were not added have their
   /// defaults. kInvalidArgument: names the flag, the value and what is allowed.
-  Result<Command> Fill() const;
+  Result<Command> Fill() const { return FillFor(workload_); }
+  /// The same for another workload than --workload names.
+  Result<Command> FillFor(const std::string& workload) const;
+  /// What --workload names, as given.
+  const std::string& workload() const { return workload_; }
 
  private:
   std::string mlperf_ = "v3.0";

@@ -1,4 +1,5 @@
 #include "workload/cli/verb.h"
+#include "workload/cli/verb_capacity.h"
 #include "workload/cli/verb_datagen.h"
 #include "workload/cli/verb_datasize.h"
 #include "workload/cli/verb_io.h"
@@ -13,6 +14,7 @@ Verbs MakeVerbs() {
   verbs.push_back(std::make_unique<DatasizeVerb>());
   verbs.push_back(std::make_unique<DatagenVerb>());
   verbs.push_back(std::make_unique<RunVerb>());
+  verbs.push_back(std::make_unique<CapacityVerb>());
   verbs.push_back(std::make_unique<IoVerb>());
   verbs.push_back(std::make_unique<MdtestVerb>());
   verbs.push_back(std::make_unique<ReportVerb>());

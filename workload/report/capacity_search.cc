@@ -54,7 +54,8 @@ void CapacitySearch::Add(const CapacityProbe& probe, double au_percent) {
   }
   if (point.confirmed.empty()) {
     ++confirmed_numbers_;
-    point.error_share = (1 - options_.confidence) * std::exp2(-static_cast<double>(confirmed_numbers_));
+    const double order = static_cast<double>(confirmed_numbers_);
+    point.error_share = (1 - options_.confidence) / (order * (order + 1));  // these add up to the whole
   }
   point.confirmed.push_back(au_percent);
   if (point.verdict != CapacityVerdict::kOpen) return;

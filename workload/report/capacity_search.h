@@ -52,9 +52,9 @@ struct CapacityPoint {
 ///
 /// How: a number is called fed (starved) when the one-sided Student interval of its mean AU lies above
 /// (below) the threshold. The measurements that chose a number are not among those that confirm it. The
-/// chance of an error, 1 - confidence, is spent as 1/2, 1/4, 1/8 … on the numbers in the order in which they
-/// are first confirmed, and each share evenly on the looks after 2, 3 … repeats. Assumed: repeats differ by
-/// independent, roughly normal noise, and more accelerators never have a higher mean AU.
+/// chance of an error, 1 - confidence, is spent as 1/2, 1/6, 1/12 … 1/k(k+1) on the numbers in the order in
+/// which they are first confirmed, and each share evenly on the looks after 2, 3 … repeats. Assumed: repeats
+/// differ by independent, roughly normal noise, and more accelerators never have a higher mean AU.
 struct CapacityResult {
   bool finished = false;            // nothing is left to measure
   uint64_t fed = 0;                 // largest number proved; 0: not even one is
