@@ -41,7 +41,7 @@ SampleRun EpochOrder::RunAt(uint64_t rank, uint64_t position, uint64_t limit) co
   return run;
 }
 
-std::vector<uint32_t> Permutation(uint64_t n, uint64_t seed, uint64_t times) {
+std::vector<uint32_t> ShuffledUnits(uint64_t n, uint64_t seed, uint64_t times) {
   STOKER_CHECK(n <= UINT32_MAX);
   std::vector<uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0u);
@@ -56,7 +56,7 @@ EpochOrder MakeEpochOrder(const OrderOptions& options, uint64_t epoch) {
   std::vector<uint32_t> order;
   switch (options.order) {
     case AccessOrder::kV1:
-      order = Permutation(units, options.seed, epoch + 1);
+      order = ShuffledUnits(units, options.seed, epoch + 1);
       break;
     case AccessOrder::kV2:
       break;

@@ -59,6 +59,6 @@ class EpochOrder {
 EpochOrder MakeEpochOrder(const OrderOptions& options, uint64_t epoch);
 
 /// A permutation of 0..n-1, shuffled `times` times in place.
-std::vector<uint32_t> Permutation(uint64_t n, uint64_t seed, uint64_t times);
+std::vector<uint32_t> ShuffledUnits(uint64_t n, uint64_t seed, uint64_t times);
 
 }  // namespace stoker::bench
