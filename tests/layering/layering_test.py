@@ -25,7 +25,7 @@ ARROWS = {
     "workload/train": {"workload/data", "workload/comm", "workload/base", "cache/base"},
     "workload/report": {"workload/train", "workload/data", "workload/comm", "workload/base", "cache/base"},
     "workload/run": {"workload/report", "workload/train", "workload/data", "workload/comm", "workload/base", "cache/base"},
-    "workload/io": {"workload/base", "cache/base"},
+    "workload/io": {"workload/comm", "workload/base", "cache/base"},
     "workload/cli": {"workload/run", "workload/io", "workload/report", "workload/train", "workload/data", "workload/comm", "workload/base",
                      "cache/base"},
 }

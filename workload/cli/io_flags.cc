@@ -1,6 +1,7 @@
 #include "workload/cli/io_flags.h"
 
 #include <strings.h>
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
@@ -22,7 +23,7 @@ const std::vector<ShortOption>& Options() {
       {'b', nullptr, "SIZE", "contiguous bytes of a task in a segment (default 1m)"},
       {'t', nullptr, "SIZE", "bytes of one read or write call (default 256k)"},
       {'s', nullptr, "N", "segments; a task moves s x b bytes (default 1)"},
-      {'N', "tasks", "N", "tasks: threads that stand in for processes (default 1)"},
+      {'N', "tasks", "N", "tasks, over all processes (default: one in each process that mpirun started)"},
       {'i', nullptr, "N", "repetitions (default 1)"},
       {'F', nullptr, nullptr, "a file for each task (NAME.00000003) instead of a shared one"},
       {'w', nullptr, nullptr, "write phase"},
@@ -51,6 +52,7 @@ const std::vector<ShortOption>& Options() {
       {0, "posix.odirect", nullptr, "the same, as current IOR spells it"},
       {0, "cold-read", nullptr, "give back the files' page cache before reading (not in IOR)"},
       {0, "old-table", nullptr, "also the summary in the columns of IOR before 3.0"},
+      {0, "mpi", "KIND", "auto, off, mpich or openmpi (default auto: as the launcher wants it)"},
       {0, "json", "FILE", "write all results to FILE, which must not exist"},
       {'v', nullptr, nullptr, "say more; may be repeated"},
       {'h', "help", nullptr, "this text"},
@@ -132,7 +134,7 @@ class Table {
     Add("b", "blockSize", Size(o.block_bytes));
     Add("t", "transferSize", Size(o.transfer_bytes));
     Add("s", "segmentCount", Count(o.segments, 1, kMany));
-    Add("N", "numTasks", Count(o.tasks, 1, kMaxTasks));
+    Add("N", "numTasks", Count(command.tasks, 1, kMaxTasks));
     Add("i", "repetitions", Count(o.repetitions, 1, 1000000));
     Add("F", "filePerProc", Switch(o.file_per_process));
     Add("w", "writeFile", Switch(o.write));
@@ -162,6 +164,10 @@ class Table {
     Add("cold-read", "", Switch(o.cold_read));
     Add("old-table", "", Switch(command.old_table));
     Add("json", "", Text(o.json));
+    Add("mpi", "", [&command](const std::string& flag, const std::string& value) -> Status {
+      ASSIGN_OR_RETURN(command.mpi, ParseMpiChoice(flag, value));
+      return Status::Ok();
+    });
     Add("h", "", Switch(command.help));
     Add("v", "", [&o](const std::string&, const std::string&) {
       ++o.verbose;
@@ -240,6 +246,7 @@ Result<IoCommand> ParseIoArguments(const std::vector<std::string>& arguments) {
   for (const GivenOption& one : *given) {
     if (const Status set = table.Set(one); !set.ok()) return Bad("io: " + set.message());
   }
+  command.options.tasks = command.options.tasks_per_host = std::max<uint64_t>(1, command.tasks);
   if (!command.help) RETURN_IF_ERROR(CompleteIoOptions(command.options));
   return command;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cache/base/result.h"
+#include "workload/comm/launcher.h"
 #include "workload/io/io_options.h"
 
 namespace stoker::bench {
@@ -11,6 +12,8 @@ namespace stoker::bench {
 /// What `stoker-bench io` was asked.
 struct IoCommand {
   IoOptions options;
+  uint64_t tasks = 0;  // -N, of all processes; 0: one in each process that a launcher started
+  MpiChoice mpi = MpiChoice::kAuto;
   bool old_table = false;  // --old-table: also the summary in the columns of IOR before 3.0
   bool help = false;
 };

@@ -3,7 +3,6 @@
 #include <getopt.h>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 
 #include "cache/base/spelling.h"
 #include "cache/base/units.h"
@@ -127,17 +126,6 @@ Result<int64_t> ParseSigned(const std::string& flag, const std::string& text, in
                std::to_string(max));
   }
   return value;
-}
-
-Status RefuseManyProcesses(const std::string& verb) {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"}) {
-    const char* const text = std::getenv(name);
-    if (text != nullptr && std::atoll(text) > 1) {
-      return Bad(verb + ": started as " + text + " processes (" + name +
-                 "), which would all work on the same files: start it once, with --tasks " + text);
-    }
-  }
-  return Status::Ok();
 }
 
 }  // namespace stoker::bench

@@ -40,8 +40,4 @@ std::string DescribeShortOptions(const std::vector<ShortOption>& options);
 Result<uint64_t> ParseIorSize(const std::string& flag, const std::string& text);
 Result<int64_t> ParseSigned(const std::string& flag, const std::string& text, int64_t min, int64_t max);
 
-/// Stops a verb that knows threads only from being started N times beside itself by mpirun or srun: every
-/// copy would work on the same files. kInvalidArgument: the environment says so.
-Status RefuseManyProcesses(const std::string& verb);
-
 }  // namespace stoker::bench

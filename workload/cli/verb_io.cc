@@ -75,16 +75,39 @@ Result<std::string> IoVerb::TakeWords(const std::vector<std::string>& words) {
   for (const std::string& word : words) command_line_ += " " + word;
   ASSIGN_OR_RETURN(command_, ParseIoArguments(words));
   if (command_.help) return IoHelp();
-  RETURN_IF_ERROR(RefuseManyProcesses("io"));
   RETURN_IF_ERROR(CheckResultFile("io: --json", command_.options.json));
   return std::string();
 }
 
 int IoVerb::Run(const CancelToken& cancel) {
+  Result<std::unique_ptr<Communicator>> others = OpenCommunicator(command_.mpi, DetectLaunch(), ModuleDirs());
+  if (!others.ok()) return Fail("io: " + others.status().message(), kExitUsage);
+  const bool leads = (*others)->rank() == 0;
+  Result<std::unique_ptr<Team>> team = Team::Join(std::move(*others), command_.tasks, command_line_);
+  // All processes find the same; one says it.
+  if (!team.ok()) return leads ? Fail("io: " + team.status().message(), kExitUsage) : kExitUsage;
+  IoOptions& options = command_.options;
+  options.tasks = (*team)->tasks();
+  options.tasks_per_host = (*team)->tasks_per_host();
+  options.hosts = (*team)->hosts();
+  if (options.hosts > 1 && (*team)->hosts_in_rows()) options.host_stride = options.tasks_per_host;
+  const int exit_status = RunWith(**team, cancel);
+  (*team)->Finish(exit_status);
+  return exit_status;
+}
+
+int IoVerb::RunWith(Team& team, const CancelToken& cancel) {
   const IoOptions& options = command_.options;
-  IoTest test(options);
+  const auto fail = [&team](const std::string& text, int exit_status) {
+    return team.leads() ? Fail(text, exit_status) : exit_status;
+  };
+  if (const Status complete = team.Agree(CompleteIoOptions(command_.options)); !complete.ok()) {
+    return fail(complete.message(), kExitUsage);
+  }
+  IoTest test(options, team);
   const Result<IoNotes> notes = test.Prepare();
-  if (!notes.ok()) return Fail(notes.status().message(), kExitUsage);
+  if (!notes.ok()) return fail(notes.status().message(), kExitUsage);
+  if (!team.leads()) return Report(team, test.Run(cancel, {}), *notes);
   PrintHead(options, command_line_);
   IoListener listener;
   listener.begins = [&](Access access, uint64_t) {
@@ -95,7 +118,16 @@ int IoVerb::Run(const CancelToken& cancel) {
   };
   listener.ended = [&](const PhaseResult& phase) { PrintPhase(options, phase); };
   listener.removed = [&](double seconds, uint64_t repetition) { Print(IoRemoveRow(seconds, repetition)); };
-  const IoOutcome outcome = test.Run(cancel, listener);
+  return Report(team, test.Run(cancel, listener), *notes);
+}
+
+int IoVerb::Report(const Team& team, const IoOutcome& outcome, const IoNotes& notes) const {
+  const IoOptions& options = command_.options;
+  const bool wrong = outcome.wrong_words > 0;
+  int exit_status = kExitPass;
+  if (outcome.interrupted) exit_status = kExitInterrupted;
+  if (!outcome.failure.ok() || wrong) exit_status = kExitError;
+  if (!team.leads()) return exit_status;
 
   const std::vector<IoSummary> summaries = SummarizeIo(options, outcome.phases);
   if (!summaries.empty()) {
@@ -103,21 +135,16 @@ int IoVerb::Run(const CancelToken& cancel) {
     if (command_.old_table) Print("\n" + IoOldSummaryText(options, summaries));
     Print("\n" + CpuText(outcome.phases));
   }
-  for (const std::string& note : *notes) Print("Note: " + note);
+  for (const std::string& note : notes) Print("Note: " + note);
   if (outcome.out_of_time) Print("Note: -T ended the test before all repetitions");
   Print("Finished            : " + Now());
   if (!outcome.not_removed.empty()) Warn("not removed: " + outcome.not_removed);
-
-  const bool wrong = outcome.wrong_words > 0;
-  int exit_status = kExitPass;
-  if (outcome.interrupted) exit_status = kExitInterrupted;
-  if (!outcome.failure.ok() || wrong) exit_status = kExitError;
   if (!options.json.empty()) {
     const char* const status = exit_status == kExitPass ? "complete"
                                : outcome.interrupted    ? "partial"
                                                         : "failed";
     const Status written =
-        WriteResultFile(options.json, IoJson(options, outcome, *notes, status, command_line_));
+        WriteResultFile(options.json, IoJson(options, outcome, notes, status, command_line_));
     if (!written.ok()) return Fail("io: --json: " + written.message(), kExitError);
   }
   if (!outcome.failure.ok()) return Fail("io: " + outcome.failure.message(), exit_status);

@@ -5,6 +5,8 @@
 
 #include "workload/cli/io_flags.h"
 #include "workload/cli/verb.h"
+#include "workload/io/io_test.h"
+#include "workload/io/team.h"
 
 namespace stoker::bench {
 
@@ -22,6 +24,9 @@ class IoVerb final : public Verb {
   int Run(const CancelToken& cancel) override;
 
  private:
+  int RunWith(Team& team, const CancelToken& cancel);
+  int Report(const Team& team, const IoOutcome& outcome, const IoNotes& notes) const;
+
   IoCommand command_;
   std::string command_line_;
 };

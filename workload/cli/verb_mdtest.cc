@@ -1,6 +1,7 @@
 #include "workload/cli/verb_mdtest.h"
 
 #include <strings.h>
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
@@ -39,7 +40,7 @@ const std::vector<ShortOption>& Options() {
       {'X', "verify-read", nullptr, "compare what is read"},
       {'u', nullptr, nullptr, "a tree for each task"},
       {'N', nullptr, "N", "work on the items of task + N (stat), + 2N (read), + 3N (remove)"},
-      {0, "tasks", "N", "tasks: threads that stand in for processes (default 1)"},
+      {0, "tasks", "N", "tasks, over all processes (default: one in each process that mpirun started)"},
       {'i', nullptr, "N", "iterations (default 1)"},
       {'R', nullptr, nullptr, "stat and read in random order"},
       {0, "random-seed", "N", "seed of -R (default: the clock)"},
@@ -49,6 +50,7 @@ const std::vector<ShortOption>& Options() {
       {'p', nullptr, "SECONDS", "delay before each iteration"},
       {'Z', nullptr, nullptr, "print times instead of rates"},
       {'P', nullptr, nullptr, "print rates and times"},
+      {0, "mpi", "KIND", "auto, off, mpich or openmpi (default auto: as the launcher wants it)"},
       {0, "json", "FILE", "write all results to FILE, which must not exist"},
       {'v', nullptr, nullptr, "say each phase; may be repeated"},
       {'h', "help", nullptr, "this text"},
@@ -72,7 +74,7 @@ const std::map<char, const char*> kElsewhere{
 
 }  // namespace
 
-Result<MdtestOptions> ParseMdtestArguments(const std::vector<std::string>& arguments, bool& help) {
+Result<MdtestCommand> ParseMdtestArguments(const std::vector<std::string>& arguments) {
   const auto bad = [](const std::string& text) { return Status(Code::kInvalidArgument, "mdtest: " + text); };
   const Result<std::vector<GivenOption>> given = ParseShortOptions("mdtest", arguments, Options());
   if (!given.ok()) {
@@ -84,7 +86,8 @@ Result<MdtestOptions> ParseMdtestArguments(const std::vector<std::string>& argum
     if (found == kElsewhere.end()) return given.status();
     return bad(std::string("mdtest's -") + found->first + " is not here: " + found->second);
   }
-  MdtestOptions o;
+  MdtestCommand command;
+  MdtestOptions& o = command.options;
   const std::map<std::string, bool*> switches{{"L", &o.leaf_only},  {"F", &o.files},
                                               {"D", &o.dirs},       {"C", &o.create},
                                               {"T", &o.stat},       {"E", &o.read},
@@ -92,7 +95,7 @@ Result<MdtestOptions> ParseMdtestArguments(const std::vector<std::string>& argum
                                               {"u", &o.own_folder}, {"R", &o.random},
                                               {"y", &o.fsync},      {"Y", &o.sync},
                                               {"Z", &o.print_time}, {"P", &o.print_rate_and_time},
-                                              {"h", &help}};
+                                              {"h", &command.help}};
   struct Range {
     uint64_t* value;
     uint64_t min;
@@ -104,7 +107,7 @@ Result<MdtestOptions> ParseMdtestArguments(const std::vector<std::string>& argum
       {"b", {&o.branch, 1, TreeShape::kMaxDirs}},
       {"z", {&o.depth, 0, 1000}},
       {"N", {&o.stride, 0, kMaxTasks}},
-      {"tasks", {&o.tasks, 1, kMaxTasks}},
+      {"tasks", {&command.tasks, 1, kMaxTasks}},
       {"i", {&o.iterations, 1, 1000000}},
       {"random-seed", {&o.random_seed, 1, std::numeric_limits<uint32_t>::max()}},
       {"W", {&o.stonewall_s, 0, 86400}},
@@ -127,6 +130,10 @@ Result<MdtestOptions> ParseMdtestArguments(const std::vector<std::string>& argum
       o.folder = one.value;
     } else if (one.name == "json") {
       o.json = one.value;
+    } else if (one.name == "mpi") {
+      const Result<MpiChoice> choice = ParseMpiChoice(one.flag(), one.value);
+      if (!choice.ok()) return bad(choice.status().message());
+      command.mpi = *choice;
     } else if (one.name == "v") {
       ++o.verbose;
     } else if (strcasecmp(one.value.c_str(), "POSIX") != 0) {
@@ -134,63 +141,81 @@ Result<MdtestOptions> ParseMdtestArguments(const std::vector<std::string>& argum
     }
   }
   while (o.folder.size() > 1 && o.folder.back() == '/') o.folder.pop_back();
-  if (!help) RETURN_IF_ERROR(CompleteMdtestOptions(o));
-  return o;
+  o.tasks = std::max<uint64_t>(1, command.tasks);
+  if (!command.help) RETURN_IF_ERROR(CompleteMdtestOptions(o));
+  return command;
 }
 
 Result<std::string> MdtestVerb::TakeWords(const std::vector<std::string>& words) {
   command_line_ = "stoker-bench mdtest";
   for (const std::string& word : words) command_line_ += " " + word;
-  bool help = false;
-  ASSIGN_OR_RETURN(options_, ParseMdtestArguments(words, help));
-  if (help) {
+  ASSIGN_OR_RETURN(command_, ParseMdtestArguments(words));
+  if (command_.help) {
     return "Metadata test in the manner of mdtest\n"
            "Usage: stoker-bench mdtest -n N [options of mdtest]\n\n"
            "  stoker-bench mdtest -n 1000 -d DIR --tasks 4 -i 3 -u\n\n" +
            DescribeShortOptions(Options());
   }
-  RETURN_IF_ERROR(RefuseManyProcesses("mdtest"));
-  RETURN_IF_ERROR(CheckResultFile("mdtest: --json", options_.json));
+  RETURN_IF_ERROR(CheckResultFile("mdtest: --json", command_.options.json));
   return std::string();
 }
 
 int MdtestVerb::Run(const CancelToken& cancel) {
-  Mdtest test(options_);
-  const Status prepared = test.Prepare();
-  if (!prepared.ok()) return Fail(prepared.message(), kExitUsage);
+  Result<std::unique_ptr<Communicator>> others = OpenCommunicator(command_.mpi, DetectLaunch(), ModuleDirs());
+  if (!others.ok()) return Fail("mdtest: " + others.status().message(), kExitUsage);
+  const bool leads = (*others)->rank() == 0;
+  Result<std::unique_ptr<Team>> team = Team::Join(std::move(*others), command_.tasks, command_line_);
+  // All processes find the same; one says it.
+  if (!team.ok()) return leads ? Fail("mdtest: " + team.status().message(), kExitUsage) : kExitUsage;
+  command_.options.tasks = (*team)->tasks();
+  const int exit_status = RunWith(**team, cancel);
+  (*team)->Finish(exit_status);
+  return exit_status;
+}
+
+int MdtestVerb::RunWith(Team& team, const CancelToken& cancel) {
+  const MdtestOptions& options = command_.options;
+  Status prepared = team.Agree(CompleteMdtestOptions(command_.options));
+  Mdtest test(options, team);
+  if (prepared.ok()) prepared = test.Prepare();
+  if (!prepared.ok()) return team.leads() ? Fail(prepared.message(), kExitUsage) : kExitUsage;
+  if (!team.leads()) return Report(team, test.Run(cancel, {}));
   Print("Command line used: " + command_line_);
-  Print("Path: " + options_.folder);
-  if (options_.stride > 0) Print("Shifting tasks by " + std::to_string(options_.stride) + " for each phase");
-  const uint64_t all = options_.shape.items() * options_.tasks;
-  const char* const kind = !options_.dirs    ? " files"
-                           : !options_.files ? " directories"
-                                             : " files/directories";
-  if (options_.items > 0 && options_.items_per_dir == 0 && options_.shape.items() != options_.items) {
-    Print("Note: -n " + std::to_string(options_.items) +
-          " does not divide evenly over the tree: each task has " + std::to_string(options_.shape.items()) +
+  Print("Path: " + options.folder);
+  if (options.stride > 0) Print("Shifting tasks by " + std::to_string(options.stride) + " for each phase");
+  const uint64_t all = options.shape.items() * options.tasks;
+  const char* const kind = !options.dirs ? " files" : !options.files ? " directories" : " files/directories";
+  if (options.items > 0 && options.items_per_dir == 0 && options.shape.items() != options.items) {
+    Print("Note: -n " + std::to_string(options.items) +
+          " does not divide evenly over the tree: each task has " + std::to_string(options.shape.items()) +
           " items");
   }
-  Print("\n" + std::to_string(options_.tasks) + " tasks, " + std::to_string(all) + kind + "\n");
-  const MdOutcome outcome = test.Run(cancel, [&](const MdPhaseResult& result) {
-    if (options_.verbose == 0) return;
+  Print("\n" + std::to_string(options.tasks) + " tasks, " + std::to_string(all) + kind + "\n");
+  return Report(team, test.Run(cancel, [&](const MdPhaseResult& result) {
+    if (options.verbose == 0) return;
     Print("iteration " + std::to_string(result.iteration) + ": " + MdPhaseName(result.phase) + ": " +
           std::to_string(result.items) + " in " + Text("%.3f s", result.seconds) +
           Text(", %.3f/s", result.rate()));
-  });
-  if (!outcome.phases.empty()) {
-    if (!options_.print_time || options_.print_rate_and_time)
-      Print(MdSummaryText(options_, outcome.phases, false));
-    if (options_.print_time || options_.print_rate_and_time)
-      Print(MdSummaryText(options_, outcome.phases, true));
-  }
-  if (!outcome.not_removed.empty()) Warn("not removed: " + outcome.not_removed);
+  }));
+}
+
+int MdtestVerb::Report(const Team& team, const MdOutcome& outcome) const {
+  const MdtestOptions& options = command_.options;
   int exit_status = outcome.interrupted ? kExitInterrupted : kExitPass;
   if (!outcome.failure.ok() || outcome.wrong_files > 0) exit_status = kExitError;
-  if (!options_.json.empty()) {
+  if (!team.leads()) return exit_status;
+  if (!outcome.phases.empty()) {
+    if (!options.print_time || options.print_rate_and_time)
+      Print(MdSummaryText(options, outcome.phases, false));
+    if (options.print_time || options.print_rate_and_time)
+      Print(MdSummaryText(options, outcome.phases, true));
+  }
+  if (!outcome.not_removed.empty()) Warn("not removed: " + outcome.not_removed);
+  if (!options.json.empty()) {
     const char* const status = exit_status == kExitPass ? "complete"
                                : outcome.interrupted    ? "partial"
                                                         : "failed";
-    const Status written = WriteResultFile(options_.json, MdJson(options_, outcome, status, command_line_));
+    const Status written = WriteResultFile(options.json, MdJson(options, outcome, status, command_line_));
     if (!written.ok()) return Fail("mdtest: --json: " + written.message(), kExitError);
   }
   if (!outcome.failure.ok()) return Fail("mdtest: " + outcome.failure.message(), exit_status);

@@ -4,13 +4,24 @@
 #include <vector>
 
 #include "workload/cli/verb.h"
+#include "workload/comm/launcher.h"
+#include "workload/io/mdtest.h"
 #include "workload/io/mdtest_options.h"
+#include "workload/io/team.h"
 
 namespace stoker::bench {
 
+/// What `stoker-bench mdtest` was asked.
+struct MdtestCommand {
+  MdtestOptions options;
+  uint64_t tasks = 0;  // --tasks, of all processes; 0: one in each process that a launcher started
+  MpiChoice mpi = MpiChoice::kAuto;
+  bool help = false;
+};
+
 /// Reads a command line in mdtest's spelling and checks it. kInvalidArgument names option, value and what is
-/// allowed. `help` is set instead when help is asked for.
-Result<MdtestOptions> ParseMdtestArguments(const std::vector<std::string>& arguments, bool& help);
+/// allowed.
+Result<MdtestCommand> ParseMdtestArguments(const std::vector<std::string>& arguments);
 
 /// Metadata rates of a folder, asked and reported as mdtest does.
 class MdtestVerb final : public Verb {
@@ -26,7 +37,10 @@ class MdtestVerb final : public Verb {
   int Run(const CancelToken& cancel) override;
 
  private:
-  MdtestOptions options_;
+  int RunWith(Team& team, const CancelToken& cancel);
+  int Report(const Team& team, const MdOutcome& outcome) const;
+
+  MdtestCommand command_;
   std::string command_line_;
 };
 

@@ -77,6 +77,12 @@ std::string Names(const std::vector<std::string>& files) {
 }  // namespace
 
 Result<IoNotes> IoTest::Prepare() {
+  Result<IoNotes> notes = LookAtStorage();
+  RETURN_IF_ERROR(team_.Agree(notes.status()));
+  return notes;
+}
+
+Result<IoNotes> IoTest::LookAtStorage() {
   IoNotes notes;
   const std::string folder = FolderOf(options_.file);
   RETURN_IF_ERROR(CheckFolder(folder, options_.write));
@@ -112,16 +118,16 @@ Result<IoNotes> IoTest::Prepare() {
   }
 
   const HostInfo host = ReadHostInfo();
-  const uint64_t buffers = Pattern::BufferBytes(options_.transfer_bytes) * options_.tasks;
+  const uint64_t buffers = Pattern::BufferBytes(options_.transfer_bytes) * options_.tasks_per_host;
   if (host.memory_bytes > 0 && buffers > host.memory_bytes / 2) {
-    return Status(Code::kInvalidArgument, "io: " + std::to_string(options_.tasks) + " tasks with -t " +
-                                              FormatBytesExact(options_.transfer_bytes) + " need " +
-                                              FormatBytes(buffers) + " of buffers, this host has " +
-                                              FormatBytes(host.memory_bytes) +
+    return Status(Code::kInvalidArgument, "io: " + std::to_string(options_.tasks_per_host) +
+                                              " tasks with -t " + FormatBytesExact(options_.transfer_bytes) +
+                                              " need " + FormatBytes(buffers) +
+                                              " of buffers, this host has " + FormatBytes(host.memory_bytes) +
                                               ": use a smaller -t or fewer tasks");
   }
   if (options_.reads() && !options_.direct && !options_.cold_read &&
-      layout_.total_bytes() < host.memory_bytes) {
+      layout_.total_bytes() / options_.hosts < host.memory_bytes) {
     notes.push_back(
         "the data (" + FormatBytes(layout_.total_bytes()) + ") fits in this host's memory (" +
         FormatBytes(host.memory_bytes) +
@@ -145,7 +151,8 @@ Status IoTest::MakeRoom() {
   return Status::Ok();
 }
 
-/// Writes back the files' pages and gives them back to the system.
+/// Writes back the files' pages and gives them back to the system, on each host those that its tasks may have
+/// left.
 Status IoTest::GiveBackPages() {
   for (const std::string& file : AllFiles(options_)) {
     const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));

@@ -1,5 +1,6 @@
 #include "workload/io/io_options.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "cache/base/random.h"
@@ -107,18 +108,20 @@ std::vector<std::string> AllFiles(const IoOptions& options) {
 }
 
 uint64_t ReadsFrom(const IoOptions& options, uint64_t task, uint64_t repetition) {
-  if (options.shift_tasks) return (task + options.task_offset) % options.tasks;
+  if (options.shift_tasks) return (task + options.task_offset * options.host_stride) % options.tasks;
   if (options.random_tasks) {
     const int64_t given = options.random_tasks_seed;
     const uint64_t seed =
         given < 0 ? static_cast<uint64_t>(-given) + repetition : static_cast<uint64_t>(given);
-    return Random(seed * 0x9e3779b97f4a7c15ULL ^ task).Below(options.tasks);
+    const uint64_t least = std::min(options.task_offset, options.hosts - 1) * options.tasks_per_host;
+    const uint64_t on = least + Random(seed * 0x9e3779b97f4a7c15ULL ^ task).Below(options.tasks - least);
+    return (task + on) % options.tasks;
   }
   return task;
 }
 
 uint64_t ChecksFrom(const IoOptions& options, uint64_t task) {
-  return options.shift_tasks ? (task + 2) % options.tasks : task;
+  return options.shift_tasks ? (task + 2 * options.host_stride) % options.tasks : task;
 }
 
 }  // namespace stoker::bench

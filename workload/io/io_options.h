@@ -51,7 +51,10 @@ struct IoOptions {
   uint64_t reference_number = 0;       // -A
   uint64_t verbose = 0;                // -v
   LustreStriping striping;
-  std::string json;  // --json
+  uint64_t hosts = 1;           // from here on: what the launcher gave us
+  uint64_t tasks_per_host = 1;  // on the first host
+  uint64_t host_stride = 1;     // tasks between a task and its like on the next host
+  std::string json;             // --json
 
   JobLayout layout() const;
   bool reads() const { return read || check_read; }

@@ -33,7 +33,7 @@ std::string SpreadColumns(const IoSummary& row) {
 /// #Tasks … xsize.
 std::string OptionColumns(const IoOptions& options) {
   return Format("%6llu %3llu %4llu %3d %5d %8llu %9d %4lld %6llu %8llu %8llu ", Unsigned{options.tasks},
-                Unsigned{options.tasks}, Unsigned{options.repetitions}, options.file_per_process,
+                Unsigned{options.tasks_per_host}, Unsigned{options.repetitions}, options.file_per_process,
                 options.shift_tasks, Unsigned{options.task_offset}, options.random_tasks,
                 static_cast<long long>(options.random_tasks_seed), Unsigned{options.segments},
                 Unsigned{options.block_bytes}, Unsigned{options.transfer_bytes});
@@ -94,9 +94,9 @@ std::string IoOptionsText(const IoOptions& options) {
   text += line("segments", std::to_string(options.segments));
   text += line("ordering in a file", options.random_offsets ? "random" : "sequential");
   text += line("ordering inter file", Ordering(options));
-  text += line("nodes", "1");
+  text += line("nodes", std::to_string(options.hosts));
   text += line("tasks", std::to_string(options.tasks));
-  text += line("clients per node", std::to_string(options.tasks));
+  text += line("clients per node", std::to_string(options.tasks_per_host));
   text += line("repetitions", std::to_string(options.repetitions));
   text += line("xfersize", Sized(options.transfer_bytes));
   text += line("blocksize", Sized(options.block_bytes));
@@ -187,7 +187,8 @@ std::string IoJson(const IoOptions& options, const IoOutcome& outcome, const IoN
   json["Options"] = {{"api", "POSIX"},
                      {"testFileName", options.file},
                      {"numTasks", options.tasks},
-                     {"tasksPerNode", options.tasks},
+                     {"tasksPerNode", options.tasks_per_host},
+                     {"numNodes", options.hosts},
                      {"repetitions", options.repetitions},
                      {"filePerProc", options.file_per_process},
                      {"writeFile", options.write},

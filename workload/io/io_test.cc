@@ -16,6 +16,7 @@
 #include "workload/io/crew.h"
 #include "workload/io/lustre.h"
 #include "workload/io/pattern.h"
+#include "workload/io/task_record.h"
 
 namespace stoker::bench {
 namespace {
@@ -27,10 +28,6 @@ double CpuSeconds() {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-double Seconds(Nanos from, Nanos to) {
-  return std::chrono::duration<double>(to - from).count();
 }
 
 /// Moves all of a transfer, however many calls it takes.
@@ -58,6 +55,42 @@ Status Transfer(int fd, Access access, std::byte* data, uint64_t bytes, uint64_t
 
 }  // namespace
 
+PhaseResult SumUp(const std::vector<TaskRecord>& tasks, uint64_t transfer_bytes) {
+  PhaseResult result;
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  TaskRecord first;
+  TaskRecord last;
+  first.open_begin = first.transfer_begin = first.close_begin = kNever;
+  last.open_end = last.transfer_end = last.close_end = -kNever;
+  result.latency_s = kNever;
+  for (const TaskRecord& task : tasks) {
+    first.open_begin = std::min(first.open_begin, task.open_begin);
+    first.transfer_begin = std::min(first.transfer_begin, task.transfer_begin);
+    first.close_begin = std::min(first.close_begin, task.close_begin);
+    last.open_end = std::max(last.open_end, task.open_end);
+    last.transfer_end = std::max(last.transfer_end, task.transfer_end);
+    last.close_end = std::max(last.close_end, task.close_end);
+    last.stonewall_end = std::max(last.stonewall_end, task.stonewall_end);
+    result.transfers += task.done;
+    result.wrong_words += task.wrong;
+    result.stonewall_bytes += task.stonewall_done * transfer_bytes;
+    if (task.done > 0) {
+      result.latency_s = std::min(result.latency_s,
+                                  (task.transfer_end - task.transfer_begin) / static_cast<double>(task.done));
+    }
+    result.task_s.push_back(task.close_end - task.open_begin);
+  }
+  if (result.transfers == 0) result.latency_s = 0;
+  result.bytes = result.transfers * transfer_bytes;
+  if (tasks.empty()) return result;
+  result.open_s = last.open_end - first.open_begin;
+  result.transfer_s = last.transfer_end - first.transfer_begin;
+  result.close_s = last.close_end - first.close_begin;
+  result.total_s = last.close_end - first.open_begin;
+  if (last.stonewall_end > 0) result.stonewall_s = last.stonewall_end - first.transfer_begin;
+  return result;
+}
+
 const char* AccessName(Access access) {
   switch (access) {
     case Access::kWrite:
@@ -71,15 +104,9 @@ const char* AccessName(Access access) {
 
 /// One task's things: a buffer for the whole test, stamps and counts of the phase.
 struct IoTest::Task {
-  uint64_t index = 0;
+  uint64_t index = 0;  // among all processes'
   TransferBuffer buffer;
-  Nanos open_begin{0}, open_end{0}, transfer_begin{0}, transfer_end{0}, close_begin{0}, close_end{0};
-  uint64_t transfers = 0;
-  Nanos stonewall_end{0};
-  uint64_t stonewall_transfers = 0;
-  uint64_t wrong_words = 0;
-  std::string first_wrong;
-  Status failure;
+  TaskRecord record;
 };
 
 struct IoTest::Phase {
@@ -91,8 +118,8 @@ struct IoTest::Phase {
   std::atomic<bool> failed{false};  // somebody's storage said no: all others stop as well
 };
 
-IoTest::IoTest(const IoOptions& options)
-    : options_(options), layout_(options.layout()), pattern_(std::make_unique<Pattern>()) {}
+IoTest::IoTest(const IoOptions& options, Team& team)
+    : options_(options), team_(team), layout_(options.layout()), pattern_(std::make_unique<Pattern>()) {}
 IoTest::~IoTest() = default;
 
 void IoTest::RunTask(Phase& phase, Task& task, Rendezvous& meeting, const CancelToken& cancel) {
@@ -106,35 +133,36 @@ void IoTest::RunTask(Phase& phase, Task& task, Rendezvous& meeting, const Cancel
   const uint64_t bytes = options_.transfer_bytes;
   const uint64_t limit = writing ? offsets.count() : written_[owner];
   if (writing) pattern_->Fill(task.buffer);
-  task.transfers = task.wrong_words = task.stonewall_transfers = 0;
-  task.first_wrong.clear();
-  task.failure = Status::Ok();
+  TaskRecord& record = task.record;
+  record = {};
+  const auto now = [this] { return team_.Seconds(SteadyNow()); };
 
   meeting.Meet();
-  task.open_begin = SteadyNow();
+  record.open_begin = now();
   Fd fd(::open(file.c_str(),
                (writing ? O_WRONLY | O_CREAT : O_RDONLY) | O_CLOEXEC | (options_.direct ? O_DIRECT : 0),
                0664));
   if (!fd.valid()) {
     const int error = errno;
-    task.failure =
+    record.failure =
         error == EINVAL && options_.direct
             ? Status(Code::kUnsupported,
                      file + ": this file system has no direct transfers; leave out --odirect", error)
             : Status::FromErrno(error, "opening " + file);
     phase.failed.store(true, std::memory_order_relaxed);
   }
-  task.open_end = SteadyNow();
+  record.open_end = now();
   if (options_.barriers) meeting.Meet();
 
-  task.transfer_begin = SteadyNow();
+  const Nanos begin = SteadyNow();
+  record.transfer_begin = team_.Seconds(begin);
   const Nanos deadline = options_.stonewall_s > 0 && phase.access != Access::kCheck
-                             ? task.transfer_begin + std::chrono::seconds(options_.stonewall_s)
+                             ? begin + std::chrono::seconds(options_.stonewall_s)
                              : Nanos::max();
   const auto stop = [&] { return phase.failed.load(std::memory_order_relaxed) || cancel.cancelled(); };
   const auto move_until = [&](uint64_t end, Nanos until) {
-    for (; task.transfers < end && !stop(); ++task.transfers) {
-      const uint64_t offset = offsets.At(task.transfers);
+    for (; record.done < end && !stop(); ++record.done) {
+      const uint64_t offset = offsets.At(record.done);
       std::byte* const data = writing ? Pattern::Prepare(task.buffer, phase.signature, file_id, offset, bytes)
                               : phase.compare ? Pattern::PrepareRead(task.buffer, offset, bytes)
                                               : task.buffer.data() + offset % Pattern::kPeriodBytes;
@@ -143,127 +171,120 @@ void IoTest::RunTask(Phase& phase, Task& task, Rendezvous& meeting, const Cancel
         moved = Status::FromErrno(errno, "fsync of " + file);
       }
       if (!moved.ok()) {
-        task.failure = moved;
+        record.failure = moved;
         phase.failed.store(true, std::memory_order_relaxed);
         return;
       }
       if (phase.compare) {
         const Mismatch wrong = pattern_->Check(data, phase.signature, file_id, offset, bytes);
-        if (wrong.words > 0 && task.wrong_words == 0) {
+        if (wrong.words > 0 && record.wrong == 0) {
           char words[64];
           std::snprintf(words, sizeof words, "expected %016llx, found %016llx",
                         static_cast<unsigned long long>(wrong.expected),
                         static_cast<unsigned long long>(wrong.found));
-          task.first_wrong = file + " at offset " + std::to_string(wrong.first_offset) + ": " + words;
+          record.first_wrong = file + " at offset " + std::to_string(wrong.first_offset) + ": " + words;
         }
-        task.wrong_words += wrong.words;
+        record.wrong += wrong.words;
       }
       if (until != Nanos::max() && SteadyNow() > until) {
-        ++task.transfers;
+        ++record.done;
         return;
       }
     }
   };
   move_until(limit, deadline);
   if (options_.wear_out && phase.access != Access::kCheck) {
-    task.stonewall_end = SteadyNow();
-    task.stonewall_transfers = task.transfers;
+    record.stonewall_end = now();
+    record.stonewall_done = record.done;
     // All end with the same number of transfers: that of whoever was fastest.
-    const uint64_t most = meeting.Meet(task.transfers);
+    const uint64_t most = meeting.Meet(record.done);
     move_until(std::min(limit, most), Nanos::max());
   }
-  if (options_.fsync && writing && task.failure.ok() && fd.valid() && ::fsync(fd.get()) != 0) {
-    task.failure = Status::FromErrno(errno, "fsync of " + file);
+  if (options_.fsync && writing && record.failure.ok() && fd.valid() && ::fsync(fd.get()) != 0) {
+    record.failure = Status::FromErrno(errno, "fsync of " + file);
     phase.failed.store(true, std::memory_order_relaxed);
   }
-  task.transfer_end = SteadyNow();
+  record.transfer_end = now();
   if (options_.barriers) meeting.Meet();
 
-  task.close_begin = SteadyNow();
+  record.close_begin = now();
   // Some file systems report a failed write only here.
-  if (fd.valid() && ::close(fd.Release()) != 0 && task.failure.ok()) {
-    task.failure = Status::FromErrno(errno, "closing " + file);
+  if (fd.valid() && ::close(fd.Release()) != 0 && record.failure.ok()) {
+    record.failure = Status::FromErrno(errno, "closing " + file);
     phase.failed.store(true, std::memory_order_relaxed);
   }
-  task.close_end = SteadyNow();
+  record.close_end = now();
 }
 
 Status IoTest::RunPhase(Phase& phase, const CancelToken& cancel, IoOutcome& outcome,
                         const IoListener& listener) {
   if (options_.delay_s > 0) SleepUntil(SteadyNow() + std::chrono::seconds(options_.delay_s), cancel);
-  if (cancel.cancelled()) return Status(Code::kCancelled, "interrupted");
+  RETURN_IF_ERROR(team_.Agree(cancel.cancelled() ? Status(Code::kCancelled, "interrupted") : Status::Ok()));
   if (listener.begins) listener.begins(phase.access, phase.repetition);
   const double cpu = CpuSeconds();
-  RETURN_IF_ERROR(RunCrew(options_.tasks, [&](uint64_t index, Rendezvous& meeting) {
-    RunTask(phase, tasks_[index], meeting, cancel);
-  }));
+  RETURN_IF_ERROR(team_.Run(
+      [&](uint64_t index, Rendezvous& meeting) {
+        Task& task = tasks_[index - team_.first()];
+        RunTask(phase, task, meeting, cancel);
+        // Those of other processes should not go on for hours.
+        if (!task.record.failure.ok()) team_.Stop(task.record.failure);
+        if (cancel.cancelled()) team_.Stop(Status(Code::kCancelled, "interrupted"));
+      },
+      [&phase] { phase.failed.store(true, std::memory_order_relaxed); }));
+  ProcessRecord mine{.tasks = {}, .cpu_s = CpuSeconds() - cpu, .interrupted = cancel.cancelled()};
+  for (const Task& task : tasks_) mine.tasks.push_back(task.record);
+  ASSIGN_OR_RETURN(const std::vector<std::string> texts, team_.Share(PackRecord(mine)));
+  ASSIGN_OR_RETURN(const ProcessRecord all, JoinRecords(texts));
+  for (const TaskRecord& task : all.tasks) RETURN_IF_ERROR(task.failure);
 
-  PhaseResult result;
+  PhaseResult result = SumUp(all.tasks, options_.transfer_bytes);
   result.access = phase.access;
   result.repetition = phase.repetition;
-  result.cpu_s = CpuSeconds() - cpu;
-  result.latency_s = std::numeric_limits<double>::infinity();
-  Task first = {};
-  Task last = {};
-  first.open_begin = first.transfer_begin = first.close_begin = Nanos::max();
-  Nanos stonewall_end{0};
-  for (const Task& task : tasks_) {
-    if (!task.failure.ok()) return task.failure;
-    first.open_begin = std::min(first.open_begin, task.open_begin);
-    first.transfer_begin = std::min(first.transfer_begin, task.transfer_begin);
-    first.close_begin = std::min(first.close_begin, task.close_begin);
-    last.open_end = std::max(last.open_end, task.open_end);
-    last.transfer_end = std::max(last.transfer_end, task.transfer_end);
-    last.close_end = std::max(last.close_end, task.close_end);
-    result.transfers += task.transfers;
-    result.wrong_words += task.wrong_words;
-    if (outcome.first_wrong.empty()) outcome.first_wrong = task.first_wrong;
-    if (task.transfers > 0) {
-      result.latency_s = std::min(result.latency_s, Seconds(task.transfer_begin, task.transfer_end) /
-                                                        static_cast<double>(task.transfers));
-    }
-    result.task_s.push_back(Seconds(task.open_begin, task.close_end));
-    stonewall_end = std::max(stonewall_end, task.stonewall_end);
-    result.stonewall_bytes += task.stonewall_transfers * options_.transfer_bytes;
-    if (phase.access == Access::kWrite) written_[task.index] = task.transfers;
-  }
-  if (result.transfers == 0) result.latency_s = 0;
-  result.bytes = result.transfers * options_.transfer_bytes;
   result.expected_bytes = layout_.total_bytes();
-  result.open_s = Seconds(first.open_begin, last.open_end);
-  result.transfer_s = Seconds(first.transfer_begin, last.transfer_end);
-  result.close_s = Seconds(first.close_begin, last.close_end);
-  result.total_s = Seconds(first.open_begin, last.close_end);
-  if (options_.wear_out && phase.access != Access::kCheck) {
-    result.stonewall_s = Seconds(first.transfer_begin, stonewall_end);
+  result.cpu_s = all.cpu_s;
+  for (size_t i = 0; i < all.tasks.size(); ++i) {
+    if (outcome.first_wrong.empty()) outcome.first_wrong = all.tasks[i].first_wrong;
+    if (phase.access == Access::kWrite) written_[i] = all.tasks[i].done;
   }
   outcome.wrong_words += result.wrong_words;
-  outcome.phases.push_back(result);
+  outcome.phases.push_back(std::move(result));
   if (listener.ended) listener.ended(outcome.phases.back());
-  return cancel.cancelled() ? Status(Code::kCancelled, "interrupted") : Status::Ok();
+  return all.interrupted ? Status(Code::kCancelled, "interrupted") : Status::Ok();
+}
+
+Status IoTest::AllocateBuffers() {
+  for (uint64_t i = 0; i < team_.tasks_here(); ++i) {
+    tasks_.emplace_back();
+    tasks_.back().index = team_.first() + i;
+    ASSIGN_OR_RETURN(tasks_.back().buffer,
+                     TransferBuffer::Allocate(Pattern::BufferBytes(options_.transfer_bytes)));
+    pattern_->Fill(tasks_.back().buffer);  // so that no page of it is first touched while the clock runs
+  }
+  return Status::Ok();
 }
 
 IoOutcome IoTest::Run(const CancelToken& cancel, const IoListener& listener) {
   IoOutcome outcome;
-  for (uint64_t i = 0; i < options_.tasks; ++i) {
-    Result<TransferBuffer> buffer = TransferBuffer::Allocate(Pattern::BufferBytes(options_.transfer_bytes));
-    if (!buffer.ok()) {
-      outcome.failure = buffer.status();
-      return outcome;
-    }
-    tasks_.emplace_back();
-    tasks_.back().index = i;
-    tasks_.back().buffer = std::move(*buffer);
-    pattern_->Fill(tasks_.back().buffer);  // so that no page of it is first touched while the clock runs
-  }
+  outcome.failure = team_.Agree(AllocateBuffers());
+  if (!outcome.failure.ok()) return outcome;
   const Nanos begin = SteadyNow();
   Random entropy(static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()));
   for (uint64_t repetition = 0; repetition < options_.repetitions; ++repetition) {
-    if (options_.max_minutes > 0 && SteadyNow() - begin >= std::chrono::minutes(options_.max_minutes)) {
+    const bool late =
+        options_.max_minutes > 0 && SteadyNow() - begin >= std::chrono::minutes(options_.max_minutes);
+    // The leader decides; 0: it is too late for another repetition.
+    const Result<uint64_t> told = team_.FromLeader(late                      ? 0
+                                                   : options_.signature != 0 ? options_.signature
+                                                                             : entropy.Next() | 1);
+    if (!told.ok()) {
+      outcome.failure = told.status();
+      break;
+    }
+    if (*told == 0) {
       outcome.out_of_time = true;
       break;
     }
-    const uint64_t signature = options_.signature != 0 ? options_.signature : entropy.Next();
+    const uint64_t signature = *told;
     const uint64_t write_order = Random(signature ^ repetition).Next();
     written_.assign(options_.tasks, layout_.transfers_per_task());
     wrote_ = false;
@@ -277,14 +298,14 @@ IoOutcome IoTest::Run(const CancelToken& cancel, const IoListener& listener) {
     };
     const uint64_t wrong_before = outcome.wrong_words;
     if (options_.write) {
-      outcome.failure = MakeRoom();
+      outcome.failure = team_.Agree(team_.leads() ? MakeRoom() : Status::Ok());
       wrote_ = true;
       if (outcome.failure.ok()) outcome.failure = phase(Access::kWrite, write_order, false);
     }
     if (outcome.failure.ok() && options_.check_write)
       outcome.failure = phase(Access::kCheck, write_order, true);
     if (outcome.failure.ok() && options_.reads()) {
-      if (options_.cold_read) outcome.failure = GiveBackPages();
+      if (options_.cold_read) outcome.failure = team_.Agree(GiveBackPages());
       // Another order than the write's, unless only what was written in that order is there to be read.
       const bool cut = std::any_of(written_.begin(), written_.end(),
                                    [&](uint64_t done) { return done < layout_.transfers_per_task(); });
@@ -297,9 +318,9 @@ IoOutcome IoTest::Run(const CancelToken& cancel, const IoListener& listener) {
     if (!keep) {
       const Nanos from = SteadyNow();
       // A test that ended before its time removes what it wrote, not what it found.
-      if (outcome.failure.ok() || wrote_) outcome.not_removed = Remove();
+      if (team_.leads() && (outcome.failure.ok() || wrote_)) outcome.not_removed = Remove();
       if (outcome.failure.ok()) {
-        outcome.remove_s.push_back(Seconds(from, SteadyNow()));
+        outcome.remove_s.push_back(std::chrono::duration<double>(SteadyNow() - from).count());
         if (listener.removed) listener.removed(outcome.remove_s.back(), repetition);
       }
     }

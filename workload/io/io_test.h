@@ -10,6 +10,8 @@
 #include "cache/base/cancel.h"
 #include "cache/base/result.h"
 #include "workload/io/io_options.h"
+#include "workload/io/task_record.h"
+#include "workload/io/team.h"
 
 namespace stoker::bench {
 
@@ -40,6 +42,9 @@ struct PhaseResult {
   double transfers_per_s() const { return transfer_s > 0 ? static_cast<double>(transfers) / transfer_s : 0; }
 };
 
+/// One phase's spans and sums from what its tasks recorded. Pure.
+PhaseResult SumUp(const std::vector<TaskRecord>& tasks, uint64_t transfer_bytes);
+
 struct IoOutcome {
   std::vector<PhaseResult> phases;  // in the order they ran; the last may be incomplete
   std::vector<double> remove_s;     // of each repetition that removed its files
@@ -62,10 +67,12 @@ struct IoListener {
 /// What was found before the work, worth telling the user.
 using IoNotes = std::vector<std::string>;
 
-/// A bandwidth test in the manner of IOR: threads stand in for its tasks. One thread calls.
+/// A bandwidth test in the manner of IOR: threads stand in for its tasks, those of other processes take part.
+/// One thread calls; Prepare and Run are collective, and what they return is the same in every process.
 class IoTest {
  public:
-  explicit IoTest(const IoOptions& options);
+  /// `options.tasks` is that of `team`, which must outlive this.
+  IoTest(const IoOptions& options, Team& team);
   ~IoTest();
 
   /// Looks at the storage before any work: folder, files that exist, free space, memory. kInvalidArgument,
@@ -78,17 +85,20 @@ class IoTest {
   struct Task;
   struct Phase;
 
+  Result<IoNotes> LookAtStorage();
   Status RunPhase(Phase& phase, const CancelToken& cancel, IoOutcome& outcome, const IoListener& listener);
-  void RunTask(Phase& phase, Task& task, class Rendezvous& meeting, const CancelToken& cancel);
+  void RunTask(Phase& phase, Task& task, Rendezvous& meeting, const CancelToken& cancel);
+  Status AllocateBuffers();
   Status MakeRoom();
   Status GiveBackPages();
   /// Removes the test's files; returns what could not be removed and why, or nothing.
   std::string Remove();
 
   const IoOptions options_;
+  Team& team_;
   const JobLayout layout_;
   std::unique_ptr<class Pattern> pattern_;
-  std::vector<Task> tasks_;
+  std::vector<Task> tasks_;        // of this process
   std::vector<uint64_t> written_;  // [tasks]: transfers of each that the last write phase did, in its order
   bool wrote_ = false;             // this repetition's files are of this run
   bool stripe_ = false;

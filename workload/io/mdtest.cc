@@ -15,6 +15,7 @@
 #include "workload/base/steady.h"
 #include "workload/io/crew.h"
 #include "workload/io/offsets.h"
+#include "workload/io/task_record.h"
 
 namespace stoker::bench {
 namespace {
@@ -75,15 +76,10 @@ const char* MdPhaseName(MdPhase phase) {
 }
 
 struct Mdtest::Task {
-  uint64_t index = 0;
+  uint64_t index = 0;  // among all processes'
   std::vector<std::byte> write_buffer;
   std::vector<std::byte> read_buffer;
-  Nanos begin{0}, end{0}, stonewall_end{0};
-  uint64_t done = 0;
-  uint64_t stonewall_done = 0;
-  uint64_t wrong_files = 0;
-  std::string first_wrong;
-  Status failure;
+  TaskRecord record;
 };
 
 struct Mdtest::Shared {
@@ -94,7 +90,7 @@ struct Mdtest::Shared {
   std::atomic<bool> failed{false};
 };
 
-Mdtest::Mdtest(const MdtestOptions& options) : options_(options) {}
+Mdtest::Mdtest(const MdtestOptions& options, Team& team) : options_(options), team_(team) {}
 
 std::vector<std::string> Mdtest::Roots(uint64_t iteration) const {
   std::vector<std::string> roots;
@@ -119,7 +115,7 @@ Status Mdtest::DoTree(const Shared& shared, Task& task, const CancelToken& cance
       if ((create ? ::mkdir(path.c_str(), kDirMode) : ::rmdir(path.c_str())) != 0) {
         return Failed(create ? "making directory" : "removing directory", path.c_str());
       }
-      ++task.done;
+      ++task.record.done;
     }
   }
   return Status::Ok();
@@ -168,7 +164,7 @@ Status Mdtest::DoItem(const Shared& shared, Task& task, const char* path, uint64
       if (options_.verify) {
         MarkBuffer(task.write_buffer, owner, place.number);
         if (std::memcmp(task.read_buffer.data(), task.write_buffer.data(), options_.read_bytes) != 0) {
-          if (task.wrong_files++ == 0) task.first_wrong = path;
+          if (task.record.wrong++ == 0) task.record.first_wrong = path;
         }
       }
       return Status::Ok();
@@ -188,7 +184,7 @@ Status Mdtest::RenameAll(const Shared& shared, Task& task, uint64_t owner, const
   const std::string aside = std::string(to.Of(shared.places.Of(0))) + ".aside";
   const auto rename = [&task](const char* old_path, const char* new_path) {
     if (::rename(old_path, new_path) != 0) return Failed("renaming", old_path);
-    ++task.done;
+    ++task.record.done;
     return Status::Ok();
   };
   RETURN_IF_ERROR(rename(from.Of(shared.places.Of(0)), aside.c_str()));
@@ -209,74 +205,84 @@ void Mdtest::RunTask(Shared& shared, Task& task, Rendezvous& meeting, const Canc
   const bool stonewall = options_.stonewall_s > 0 && Creates(shared.phase);
 
   meeting.Meet();
-  task.begin = SteadyNow();
+  const Nanos begin = SteadyNow();
+  task.record.open_begin = team_.Seconds(begin);
   if (OfTree(shared.phase)) {
-    task.failure = DoTree(shared, task, cancel);
+    task.record.failure = DoTree(shared, task, cancel);
   } else if (shared.phase == MdPhase::kDirRename) {
-    task.failure = RenameAll(shared, task, owner, cancel);
+    task.record.failure = RenameAll(shared, task, owner, cancel);
   } else {
     const auto work_until = [&](uint64_t end, Nanos until) {
-      while (task.done < end && !cancel.cancelled() && !shared.failed.load(std::memory_order_relaxed)) {
-        const ItemPlace place = shared.places.Of(shuffled ? order(task.done) : task.done);
-        task.failure = DoItem(shared, task, path.Of(place), owner, place);
-        if (!task.failure.ok()) break;
-        ++task.done;
+      while (task.record.done < end && !cancel.cancelled() &&
+             !shared.failed.load(std::memory_order_relaxed)) {
+        const ItemPlace place = shared.places.Of(shuffled ? order(task.record.done) : task.record.done);
+        task.record.failure = DoItem(shared, task, path.Of(place), owner, place);
+        if (!task.record.failure.ok()) break;
+        ++task.record.done;
         if (until != Nanos::max() && SteadyNow() > until) break;
       }
-      if (!task.failure.ok()) shared.failed.store(true, std::memory_order_relaxed);
+      if (!task.record.failure.ok()) shared.failed.store(true, std::memory_order_relaxed);
     };
-    work_until(shared.items,
-               stonewall ? task.begin + std::chrono::seconds(options_.stonewall_s) : Nanos::max());
+    work_until(shared.items, stonewall ? begin + std::chrono::seconds(options_.stonewall_s) : Nanos::max());
     if (stonewall) {
-      task.stonewall_end = SteadyNow();
-      task.stonewall_done = task.done;
-      const uint64_t most = meeting.Meet(task.done);
-      if (task.failure.ok()) work_until(most, Nanos::max());
+      task.record.stonewall_end = team_.Seconds(SteadyNow());
+      task.record.stonewall_done = task.record.done;
+      const uint64_t most = meeting.Meet(task.record.done);
+      if (task.record.failure.ok()) work_until(most, Nanos::max());
     }
   }
-  if (!task.failure.ok()) shared.failed.store(true, std::memory_order_relaxed);
+  if (!task.record.failure.ok()) shared.failed.store(true, std::memory_order_relaxed);
   if (options_.sync) ::sync();
-  task.end = SteadyNow();
+  task.record.close_end = team_.Seconds(SteadyNow());
 }
 
 Status Mdtest::RunPhase(MdPhase phase, uint64_t iteration, const CancelToken& cancel, MdOutcome& outcome,
                         const std::function<void(const MdPhaseResult&)>& ended) {
-  if (cancel.cancelled()) return Status(Code::kCancelled, "interrupted");
+  RETURN_IF_ERROR(team_.Agree(cancel.cancelled() ? Status(Code::kCancelled, "interrupted") : Status::Ok()));
   Shared shared{.phase = phase,
                 .items = OfDirs(phase) ? dir_items_ : file_items_,
                 .roots = Roots(iteration),
                 .places = ItemPlaces(options_.shape)};
-  std::vector<Task> tasks(options_.tasks);
+  std::vector<Task> tasks(team_.tasks_here());
   for (uint64_t i = 0; i < tasks.size(); ++i) {
-    tasks[i].index = i;
+    tasks[i].index = team_.first() + i;
     if (OfDirs(phase) || OfTree(phase)) continue;
     tasks[i].write_buffer = PatternBytes(std::max(options_.write_bytes, options_.read_bytes));
     tasks[i].read_buffer.resize(options_.read_bytes);
   }
-  RETURN_IF_ERROR(RunCrew(options_.tasks, [&](uint64_t index, Rendezvous& meeting) {
-    RunTask(shared, tasks[index], meeting, cancel);
-  }));
+  RETURN_IF_ERROR(team_.Run(
+      [&](uint64_t index, Rendezvous& meeting) {
+        Task& task = tasks[index - team_.first()];
+        RunTask(shared, task, meeting, cancel);
+        if (!task.record.failure.ok()) team_.Stop(task.record.failure);
+        if (cancel.cancelled()) team_.Stop(Status(Code::kCancelled, "interrupted"));
+      },
+      [&shared] { shared.failed.store(true, std::memory_order_relaxed); }));
+  ProcessRecord mine{.tasks = {}, .cpu_s = 0, .interrupted = cancel.cancelled()};
+  for (const Task& task : tasks) mine.tasks.push_back(task.record);
+  ASSIGN_OR_RETURN(const std::vector<std::string> texts, team_.Share(PackRecord(mine)));
+  ASSIGN_OR_RETURN(const ProcessRecord all, JoinRecords(texts));
   MdPhaseResult result;
   result.phase = phase;
   result.iteration = iteration;
-  Nanos begin = Nanos::max();
-  Nanos end{0};
-  Nanos stonewall_end{0};
-  for (const Task& task : tasks) {
-    if (!task.failure.ok()) return task.failure;
-    begin = std::min(begin, task.begin);
-    end = std::max(end, task.end);
+  double begin = std::numeric_limits<double>::infinity();
+  double end = -begin;
+  double stonewall_end = 0;
+  for (const TaskRecord& task : all.tasks) {
+    RETURN_IF_ERROR(task.failure);
+    begin = std::min(begin, task.open_begin);
+    end = std::max(end, task.close_end);
     stonewall_end = std::max(stonewall_end, task.stonewall_end);
     result.items += task.done;
     result.stonewall_items += task.stonewall_done;
-    outcome.wrong_files += task.wrong_files;
+    outcome.wrong_files += task.wrong;
     if (outcome.first_wrong.empty()) outcome.first_wrong = task.first_wrong;
   }
-  if (cancel.cancelled()) return Status(Code::kCancelled, "interrupted");
-  result.seconds = std::chrono::duration<double>(end - begin).count();
+  if (all.interrupted) return Status(Code::kCancelled, "interrupted");
+  result.seconds = end - begin;
   if (options_.stonewall_s > 0 && Creates(phase)) {
-    result.stonewall_s = std::chrono::duration<double>(stonewall_end - begin).count();
-    (phase == MdPhase::kDirCreate ? dir_items_ : file_items_) = tasks[0].done;  // all have the same
+    result.stonewall_s = stonewall_end - begin;
+    (phase == MdPhase::kDirCreate ? dir_items_ : file_items_) = all.tasks[0].done;  // all have the same
   }
   outcome.phases.push_back(result);
   if (ended) ended(result);
@@ -290,7 +296,7 @@ Status Mdtest::RunIteration(uint64_t iteration, const CancelToken& cancel, MdOut
   const auto run = [&](bool wanted, MdPhase phase) {
     return wanted ? RunPhase(phase, iteration, cancel, outcome, ended) : Status::Ok();
   };
-  if (options_.create) RETURN_IF_ERROR(MakeFolders(iteration));
+  if (options_.create) RETURN_IF_ERROR(team_.Agree(team_.leads() ? MakeFolders(iteration) : Status::Ok()));
   RETURN_IF_ERROR(run(options_.create, MdPhase::kTreeCreate));
   if (options_.dirs) {
     RETURN_IF_ERROR(run(options_.create, MdPhase::kDirCreate));
@@ -305,16 +311,13 @@ Status Mdtest::RunIteration(uint64_t iteration, const CancelToken& cancel, MdOut
     RETURN_IF_ERROR(run(options_.remove, MdPhase::kFileRemove));
   }
   RETURN_IF_ERROR(run(options_.remove, MdPhase::kTreeRemove));
-  if (!options_.remove) return Status::Ok();
-  for (const std::string& root : Roots(iteration)) {
-    if (::rmdir(root.c_str()) != 0) return Failed("removing directory", root.c_str());
-    std::erase(made_, root);
-  }
-  return Status::Ok();
+  return options_.remove ? team_.Agree(team_.leads() ? RemoveFolders(iteration) : Status::Ok())
+                         : Status::Ok();
 }
 
 MdOutcome Mdtest::Run(const CancelToken& cancel, const std::function<void(const MdPhaseResult&)>& ended) {
   MdOutcome outcome;
+  // Each task's order is its own, so the processes need not agree on it.
   shuffle_seed_ = options_.random_seed != 0
                       ? options_.random_seed
                       : static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());

@@ -10,6 +10,7 @@
 #include "cache/base/result.h"
 #include "workload/io/item_tree.h"
 #include "workload/io/mdtest_options.h"
+#include "workload/io/team.h"
 
 namespace stoker::bench {
 
@@ -50,10 +51,12 @@ struct MdOutcome {
   Status failure;           // not ok: why the test ended before its time
 };
 
-/// A metadata test in the manner of mdtest: threads stand in for its tasks. One thread calls.
+/// A metadata test in the manner of mdtest: threads stand in for its tasks, those of other processes take
+/// part. One thread calls; Prepare and Run are collective, and what they return is the same in every process.
 class Mdtest {
  public:
-  explicit Mdtest(const MdtestOptions& options);
+  /// `options.tasks` is that of `team`, which must outlive this.
+  Mdtest(const MdtestOptions& options, Team& team);
 
   /// Looks at the folder before any work. kInvalidArgument, kAlreadyExists (items of an earlier run where new
   /// ones are to be made), kNotFound (none where they are to be used), kNoSpace (bytes or inodes).
@@ -65,21 +68,24 @@ class Mdtest {
   struct Task;
   struct Shared;
 
+  Status LookAtFolder();
   std::vector<std::string> Roots(uint64_t iteration) const;
   std::string TreeBase(uint64_t task) const;
   Status MakeFolders(uint64_t iteration);
+  Status RemoveFolders(uint64_t iteration);
   Status CheckItemsExist(uint64_t iteration) const;
   Status RunIteration(uint64_t iteration, const CancelToken& cancel, MdOutcome& outcome,
                       const std::function<void(const MdPhaseResult&)>& ended);
   Status RunPhase(MdPhase phase, uint64_t iteration, const CancelToken& cancel, MdOutcome& outcome,
                   const std::function<void(const MdPhaseResult&)>& ended);
-  void RunTask(Shared& shared, Task& task, class Rendezvous& meeting, const CancelToken& cancel);
+  void RunTask(Shared& shared, Task& task, Rendezvous& meeting, const CancelToken& cancel);
   Status DoItem(const Shared& shared, Task& task, const char* path, uint64_t owner, const ItemPlace& place);
   Status DoTree(const Shared& shared, Task& task, const CancelToken& cancel);
   Status RenameAll(const Shared& shared, Task& task, uint64_t owner, const CancelToken& cancel);
   void RemoveMade(MdOutcome& outcome);
 
   const MdtestOptions options_;
+  Team& team_;
   uint64_t dir_items_ = 0;  // of each task; less than asked for after -W
   uint64_t file_items_ = 0;
   uint64_t shuffle_seed_ = 0;

@@ -20,6 +20,10 @@ bool Exists(const std::string& path) {
 }  // namespace
 
 Status Mdtest::Prepare() {
+  return team_.Agree(LookAtFolder());
+}
+
+Status Mdtest::LookAtFolder() {
   struct stat info {};
   const bool there = ::stat(options_.folder.c_str(), &info) == 0;
   if (there && !S_ISDIR(info.st_mode)) {
@@ -94,6 +98,14 @@ Status Mdtest::MakeFolders(uint64_t iteration) {
   for (const std::string& root : Roots(iteration)) {
     if (::mkdir(root.c_str(), 0775) != 0) return Status::FromErrno(errno, "making directory " + root);
     made_.push_back(root);
+  }
+  return Status::Ok();
+}
+
+Status Mdtest::RemoveFolders(uint64_t iteration) {
+  for (const std::string& root : Roots(iteration)) {
+    if (::rmdir(root.c_str()) != 0) return Status::FromErrno(errno, "removing directory " + root);
+    std::erase(made_, root);
   }
   return Status::Ok();
 }

@@ -1,7 +1,6 @@
 #include "workload/cli/io_flags.h"
 
 #include <gmock/gmock.h>
-#include <cstdlib>
 #include <sstream>
 
 #include "workload/cli/short_options.h"
@@ -132,6 +131,7 @@ TEST(IoFlags, EveryWrongValueIsNamed) {
       {"-O stoneWallingWearOut=1", "add -D"},
       {"--odirect -t 1000 -b 1000", "multiples of 512"},
       {"--cold-read -w", "--cold-read"},
+      {"--mpi lam", "--mpi"},
       {"--odirect=1", "takes no value"},
       {"--odirekt", "did you mean --odirect"},
       {"--json", "--json needs a value"},
@@ -156,12 +156,10 @@ TEST(IoFlags, HelpNamesEveryOptionAndNeedsNoOther) {
   EXPECT_THAT(IoHelp(), ::testing::AllOf(HasSubstr("-F"), HasSubstr("--cold-read"), HasSubstr("-O KEY")));
 }
 
-TEST(ManyProcesses, StartedByMpirunIsRefused) {
-  EXPECT_TRUE(RefuseManyProcesses("io").ok());
-  ::setenv("PMI_SIZE", "4", 1);
-  const Status status = RefuseManyProcesses("io");
-  ::unsetenv("PMI_SIZE");
-  EXPECT_THAT(status.message(), ::testing::AllOf(HasSubstr("4 processes"), HasSubstr("--tasks 4")));
+TEST(IoFlags, TasksOfAllProcesses) {
+  EXPECT_EQ(ParseIoArguments({})->tasks, 0u);  // one for each process
+  EXPECT_EQ(ParseIoArguments({"-N", "6"})->tasks, 6u);
+  EXPECT_EQ(ParseIoArguments({"--mpi", "off"})->mpi, MpiChoice::kOff);
 }
 
 }  // namespace

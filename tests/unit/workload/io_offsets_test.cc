@@ -115,6 +115,22 @@ TEST(ReadsFrom, ShiftsByQ) {
   EXPECT_EQ(ChecksFrom(options, 3), 1u);
 }
 
+TEST(ReadsFrom, OnSeveralHostsFromAnotherHost) {
+  IoOptions options;  // 3 hosts with 4 tasks each, numbered in rows
+  options.tasks = 12;
+  options.hosts = 3;
+  options.tasks_per_host = options.host_stride = 4;
+  options.shift_tasks = true;
+  EXPECT_EQ(ReadsFrom(options, 1, 0), 5u);
+  EXPECT_EQ(ChecksFrom(options, 1), 9u);
+  options.shift_tasks = false;
+  options.random_tasks = true;
+  for (uint64_t task = 0; task < 12; ++task) {
+    const uint64_t on = (ReadsFrom(options, task, 0) + 12 - task) % 12;
+    EXPECT_GE(on, 4u);
+  }
+}
+
 TEST(ReadsFrom, RandomIsFixedByTheSeedAndMovesWithNegativeOnes) {
   IoOptions options;
   options.tasks = 64;

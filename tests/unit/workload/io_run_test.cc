@@ -34,14 +34,16 @@ class IoRun : public ::testing::Test {
   IoOutcome Run() {
     const Status complete = CompleteIoOptions(options_);
     EXPECT_TRUE(complete.ok()) << complete.message();
-    IoTest test(options_);
+    Team team(options_.tasks);
+    IoTest test(options_, team);
     const Result<IoNotes> notes = test.Prepare();
     EXPECT_TRUE(notes.ok()) << notes.status().message();
     return test.Run(cancel_, listener_);
   }
   Status Prepare() {
     EXPECT_TRUE(CompleteIoOptions(options_).ok());
-    return IoTest(options_).Prepare().status();
+    Team team(options_.tasks);
+    return IoTest(options_, team).Prepare().status();
   }
 
   stoker::testing::TempDir dir_;
@@ -114,7 +116,7 @@ TEST_F(IoRun, ReadCheckFindsAChangedByte) {
   const IoOutcome outcome = Run();
   EXPECT_EQ(outcome.wrong_words, 1u);
   EXPECT_THAT(outcome.first_wrong, HasSubstr("at offset 100000"));
-  options_.signature = 8;  // not what was written
+  options_.signature = 8;                                                    // not what was written
   EXPECT_EQ(Run().wrong_words, options_.layout().total_bytes() / 4096 + 1);  // every stamp, and that byte
 }
 
@@ -226,17 +228,120 @@ TEST_F(IoRun, ColdReadGivesBackThePages) {
   EXPECT_EQ(outcome.wrong_words, 0u);
 }
 
+TEST(SumUp, SpansReachFromTheFirstBeginToTheLastEnd) {
+  const TaskRecord early{.open_begin = 10,
+                         .open_end = 11,
+                         .transfer_begin = 11,
+                         .transfer_end = 13,
+                         .close_begin = 13,
+                         .close_end = 14,
+                         .done = 4};
+  const TaskRecord late{.open_begin = 10.5,
+                        .open_end = 10.75,
+                        .transfer_begin = 12,
+                        .transfer_end = 18,
+                        .close_begin = 18,
+                        .close_end = 20,
+                        .done = 6,
+                        .wrong = 2};
+  const PhaseResult sum = SumUp({early, late}, 100);
+  EXPECT_DOUBLE_EQ(sum.total_s, 10);
+  EXPECT_DOUBLE_EQ(sum.open_s, 1);
+  EXPECT_DOUBLE_EQ(sum.transfer_s, 7);
+  EXPECT_DOUBLE_EQ(sum.close_s, 7);
+  EXPECT_DOUBLE_EQ(sum.latency_s, 0.5);  // the better task's mean
+  EXPECT_EQ(sum.bytes, 1000u);
+  EXPECT_EQ(sum.wrong_words, 2u);
+  EXPECT_DOUBLE_EQ(sum.bandwidth(), 100);
+  EXPECT_EQ(SumUp({}, 100).bytes, 0u);
+  EXPECT_EQ(SumUp({}, 100).latency_s, 0);
+}
+
+TEST(TaskRecord, TravelsUnchanged) {
+  const TaskRecord one{.open_begin = 0.1,
+                       .close_end = 1e9 / 3,
+                       .done = uint64_t{1} << 60,
+                       .wrong = 3,
+                       .first_wrong = "a \"file\"",
+                       .failure = Status(Code::kNoSpace, "full", 28)};
+  const Result<ProcessRecord> all =
+      JoinRecords({PackRecord({.tasks = {one, {}}, .cpu_s = 1}),
+                   PackRecord({.tasks = {{}}, .cpu_s = 2, .interrupted = true})});
+  ASSERT_TRUE(all.ok());
+  ASSERT_EQ(all->tasks.size(), 3u);
+  EXPECT_EQ(all->tasks[0].close_end, one.close_end);
+  EXPECT_EQ(all->tasks[0].done, one.done);
+  EXPECT_EQ(all->tasks[0].first_wrong, one.first_wrong);
+  EXPECT_EQ(all->tasks[0].failure.code(), Code::kNoSpace);
+  EXPECT_EQ(all->tasks[0].failure.os_errno(), 28);
+  EXPECT_TRUE(all->tasks[1].failure.ok());
+  EXPECT_EQ(all->cpu_s, 3);
+  EXPECT_TRUE(all->interrupted);
+  for (const char* text : {"", "{}", "[1]", "{\"tasks\":[[1]],\"cpu_s\":0,\"interrupted\":false}"}) {
+    EXPECT_EQ(JoinRecords({text}).status().code(), Code::kCorruption) << text;
+  }
+}
+
 TEST(Crew, AllMeetAndLearnTheLargest) {
-  std::vector<uint64_t> largest(16);
-  const Status done = RunCrew(16, [&](uint64_t task, Rendezvous& meeting) {
-    for (uint64_t round = 0; round < 200; ++round) {
-      const uint64_t most = meeting.Meet(task == round % 16 ? 1000 + round : 1);
-      if (most != 1000 + round) return;
-    }
-    largest[task] = 1;
-  });
+  std::vector<uint64_t> reached(16);
+  Team team(16);
+  const Status done = team.Run(
+      [&](uint64_t task, Rendezvous& meeting) {
+        for (uint64_t round = 0; round < 200; ++round) {
+          if (meeting.Meet(task == round % 16 ? 1000 + round : 1) != 1000 + round) return;
+        }
+        reached[task] = 1;
+      },
+      {});
   EXPECT_TRUE(done.ok());
-  EXPECT_THAT(largest, ::testing::Each(1u));
+  EXPECT_THAT(reached, ::testing::Each(1u));
+}
+
+/// What other processes bring is known to all before anybody goes on.
+TEST(Crew, BridgeAddsWhatOthersBring) {
+  Rendezvous meeting(3, /*bridged=*/true);
+  std::vector<uint64_t> sums(3);
+  uint64_t exchanges = 0;
+  Status served;
+  const Status ran = RunThreads(
+      3,
+      [&](uint64_t task) {
+        for (uint64_t round = 0; round < 50; ++round) sums[task] += meeting.Meet(task);
+        meeting.Leave();
+      },
+      [&] {
+        served = meeting.Serve(
+            [&](uint64_t largest) -> Result<uint64_t> {
+              EXPECT_EQ(largest, 2u);
+              return ++exchanges;
+            },
+            [] {});
+      });
+  EXPECT_TRUE(ran.ok() && served.ok());
+  EXPECT_EQ(exchanges, 50u);
+  EXPECT_THAT(sums, ::testing::Each(50u * 51 / 2));
+}
+
+TEST(Crew, ABrokenBridgeKeepsNobodyWaiting) {
+  Rendezvous meeting(3, /*bridged=*/true);
+  Status served;
+  const Status ran = RunThreads(
+      3,
+      [&](uint64_t) {
+        for (uint64_t round = 0; round < 50; ++round) meeting.Meet();
+        meeting.Leave();
+      },
+      [&] {
+        served = meeting.Serve(
+            [](uint64_t) -> Result<uint64_t> { return Status(Code::kUnavailable, "gone"); }, [] {});
+      });
+  EXPECT_TRUE(ran.ok());
+  EXPECT_EQ(served.code(), Code::kUnavailable);
+}
+
+TEST(Team, TasksMustDivideEvenly) {
+  EXPECT_EQ((*Team::Join(MakeSoloCommunicator(), 0, ""))->tasks(), 1u);
+  EXPECT_EQ((*Team::Join(MakeSoloCommunicator(), 5, ""))->tasks(), 5u);
 }
 
 }  // namespace

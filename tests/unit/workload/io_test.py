@@ -203,11 +203,6 @@ class Io(Case):
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
             self.assertEqual(self.left(), ["results.json"])
 
-    def test_started_by_mpirun(self):
-        done = run("io", "-o", self.file, env={**os.environ, "OMPI_COMM_WORLD_SIZE": "8"})
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--tasks 8", done.stderr)
-
     def test_a_write_that_fails_midway(self):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -234,6 +229,81 @@ class Io(Case):
             self.assertEqual(self.results()["status"], "partial")
             os.remove(self.json)
             self.assertEqual(len(self.left()), 2 if extra else 0)
+
+
+MPIRUNS = {name: path for name, path in
+           {"mpich": shutil.which("mpirun.mpich"), "openmpi": shutil.which("mpirun.openmpi")}.items() if path}
+
+
+@unittest.skipUnless(MPIRUNS, "no mpirun")
+@unittest.skipIf(SANITIZED, "the MPI libraries leak")
+class Processes(Case):
+    """The processes that mpirun starts are the tasks."""
+
+    def mpirun(self, kind, processes, *arguments):
+        command = [MPIRUNS[kind], *(["--allow-run-as-root", "--oversubscribe"] if kind == "openmpi" else []), "-np",
+                   str(processes), BENCH, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    def test_the_published_line_behind_mpirun(self):
+        for kind in MPIRUNS:
+            for processes in (1, 3):
+                line = PUBLISHED.format(block="4m", file=self.file).split()
+                done = self.mpirun(kind, processes, "io", *line, "--json", self.json)
+                self.assertEqual(done.returncode, 0, (kind, done.stdout, done.stderr))
+                self.assertEqual(done.stdout.count("Summary of all tests"), 1)
+                results = self.results()
+                self.assertEqual(results["Options"]["numTasks"], processes)
+                self.assertEqual([result["bytes"] for result in results["Results"]], [4 * MIB * processes] * 4)
+                self.assertEqual(len(results["Results"][0]["taskSeconds"]), processes)
+                for result in results["Results"]:
+                    # Clocks of different processes are one: a task's own time lies in that of all.
+                    self.assertGreaterEqual(result["totalTime"] + 0.001, max(result["taskSeconds"]))
+                os.remove(self.json)
+                self.assertEqual(self.left(), [])
+
+    def test_threads_in_processes_read_what_others_wrote(self):
+        for kind in MPIRUNS:
+            for extra in (["-F", "-C"], ["-C"], ["-z"], ["-F", "-z", "-Z"]):
+                done = self.mpirun(kind, 2, "io", "-w", "-R", "-W", "-b", "256k", "-t", "32k", "-s", "2", "-N", "4", "-g", "-o",
+                                   self.file, *extra)
+                self.assertEqual(done.returncode, 0, (kind, extra, done.stdout, done.stderr))
+            done = self.mpirun(kind, 2, "io", "-w", "-D", "1", "-O", "stoneWallingWearOut=1", "-Y", "-W", "-F", "-b", "64g", "-t",
+                               "64k", "-o", self.file, "--json", self.json)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.results()["Results"][0]["bytes"] % (2 * 65536), 0)
+            os.remove(self.json)
+
+    def test_wrong_use_is_said_once(self):
+        for kind in MPIRUNS:
+            done = self.mpirun(kind, 2, "io", "-N", "3", "-o", self.file)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(done.stderr.count("do not divide evenly"), 1, done.stderr)
+            done = self.mpirun(kind, 2, "io", "-r", "-F", "-o", self.file)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(done.stderr.count("does not exist"), 1, done.stderr)
+
+    def test_what_one_process_finds_all_leave_with(self):
+        """One process finds wrong data; what it found is told by the one that speaks."""
+        shared = ["-F", "-k", "-b", "4m", "-t", "64k", "-o", self.file, "-G", "9"]
+        for kind in MPIRUNS:
+            self.assertEqual(self.mpirun(kind, 2, "io", "-w", *shared).returncode, 0)
+            shutil.copy(self.file + ".00000000", self.file + ".00000001")
+            done = self.mpirun(kind, 2, "io", "-R", *shared)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(done.stderr.count("wrong data"), 1, done.stderr)
+
+    def test_mdtest(self):
+        for kind in MPIRUNS:
+            for extra in ([], ["-u"], ["-W", "1", "-F"]):
+                done = self.mpirun(kind, 2, "mdtest", "-n", "20", "--tasks", "4", "-N", "1", "-w", "8", "-e", "8", "-X", "-d",
+                                   os.path.join(self.dir, "md"), "--json", self.json, *extra)
+                self.assertEqual(done.returncode, 0, (kind, done.stdout, done.stderr))
+                items = {result["phase"]: result["items"] for result in self.results()["Results"]}
+                self.assertEqual(items["File creation"], 80)
+                self.assertEqual(items["File removal"], 80)
+                os.remove(self.json)
+                self.assertEqual(self.left(), [])
 
 
 class Mdtest(Case):

@@ -22,8 +22,9 @@ Result<MdtestOptions> Parse(const std::string& line) {
   std::istringstream in(line);
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(word);
-  bool help = false;
-  return ParseMdtestArguments(words, help);
+  const Result<MdtestCommand> command = ParseMdtestArguments(words);
+  if (!command.ok()) return command.status();
+  return command->options;
 }
 
 TEST(ItemTree, NamesOfATree) {
@@ -126,13 +127,16 @@ class MdtestRun : public ::testing::Test {
     const Result<MdtestOptions> options = Parse(line + " -d " + (dir_.path() + "/work"));
     EXPECT_TRUE(options.ok()) << options.status().message();
     options_ = *options;
-    Mdtest test(options_);
+    Team team(options_.tasks);
+    Mdtest test(options_, team);
     const Status prepared = test.Prepare();
     EXPECT_TRUE(prepared.ok()) << prepared.message();
     return test.Run(cancel_, {});
   }
   Status Prepare(const std::string& line) {
-    return Mdtest(*Parse(line + " -d " + (dir_.path() + "/work"))).Prepare();
+    const MdtestOptions options = *Parse(line + " -d " + (dir_.path() + "/work"));
+    Team team(options.tasks);
+    return Mdtest(options, team).Prepare();
   }
   /// Files and folders below the test's folder.
   std::pair<uint64_t, uint64_t> Count() const {
