@@ -45,6 +45,10 @@ void TrainingFlags::AddAccelerators(CLI::App& app) {
 void TrainingFlags::AddData(CLI::App& app) {
   app.add_option("--data-dir", data_dir_,
                  "Folder of the dataset: v0.5 and v1.0 put train/ into it, later rounds WORKLOAD/train/");
+  AddLayout(app);
+}
+
+void TrainingFlags::AddLayout(CLI::App& app) {
   app.add_option("--file-layout", file_layout_, "File names and folders of this round instead");
 }
 

@@ -17,7 +17,8 @@ class TrainingFlags {
  public:
   void AddCommon(CLI::App& app);        // round, workload, accelerator, --param
   void AddAccelerators(CLI::App& app);  // how many
-  void AddData(CLI::App& app);          // where the dataset is
+  void AddData(CLI::App& app);          // where the dataset is, and AddLayout
+  void AddLayout(CLI::App& app);        // how its files are named
   void AddResults(CLI::App& app);       // where results go, and under which names
   void AddSizing(CLI::App& app);        // memory and hosts, for datasize
   void AddWriting(CLI::App& app);       // datagen

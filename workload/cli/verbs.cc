@@ -1,5 +1,6 @@
 #include "workload/cli/verb.h"
 #include "workload/cli/verb_capacity.h"
+#include "workload/cli/verb_compare.h"
 #include "workload/cli/verb_datagen.h"
 #include "workload/cli/verb_datasize.h"
 #include "workload/cli/verb_io.h"
@@ -17,6 +18,7 @@ Verbs MakeVerbs() {
   verbs.push_back(std::make_unique<CapacityVerb>());
   verbs.push_back(std::make_unique<IoVerb>());
   verbs.push_back(std::make_unique<MdtestVerb>());
+  verbs.push_back(std::make_unique<CompareVerb>());
   verbs.push_back(std::make_unique<ReportVerb>());
   return verbs;
 }
