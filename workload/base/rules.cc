@@ -76,7 +76,7 @@ std::string_view Name(CacheControl control) {
 
 Rules RulesOf(Edition edition) {
   Rules rules;
-  rules.datasize = rules.file_layout = rules.metric = rules.results = edition;
+  rules.datasize = rules.file_layout = rules.loop = rules.metric = rules.results = edition;
   switch (edition) {
     case Edition::kV05:
       // Its sampler draws a new global permutation each epoch, which is what order v1 does; it loads x and y.

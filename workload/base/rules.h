@@ -41,6 +41,7 @@ std::string_view Name(CacheControl control);
 struct Rules {
   Edition datasize = Edition::kV30;     // formula for the smallest dataset (datasize.h)
   Edition file_layout = Edition::kV30;  // folders, file names, element type (dataset.h)
+  Edition loop = Edition::kV30;         // whose input pipeline, where rounds differ (stream_plan.h)
   AccessOrder order = AccessOrder::kV3;
   ReadShape read_shape = ReadShape::kWhole;
   bool read_labels = false;         // kNpz only: y.npy is read as well

@@ -75,6 +75,7 @@ void TrainingFlags::AddWriting(CLI::App& app) {
 }
 
 void TrainingFlags::AddReading(CLI::App& app) {
+  app.add_option("--loop", loop_, "Input pipeline of this round instead");
   app.add_option(
       "--order", order_,
       "v1: one global order, reshuffled every epoch; v2: the same order each epoch; v3: samples also move "
@@ -82,7 +83,7 @@ void TrainingFlags::AddReading(CLI::App& app) {
   app.add_option("--read-shape", read_shape_,
                  "npz: the calls of numpy.load; whole: front to back; odirect: the same past the page cache");
   app.add_option("--read-piece", read_piece_,
-                 "Bytes per read call of whole and odirect (default 1MiB and 8MiB)");
+                 "Bytes per read call of whole, odirect and parquet (default 1MiB, 8MiB, 1MiB; less with very many threads)");
   app.add_option("--metric", metric_, "Formulas of this round instead");
   app.add_option("--cache-control", cache_control_,
                  "none, or fadvise: give back a file's pages once it was read (default: fadvise for v3.0)");
@@ -103,6 +104,7 @@ Result<Command> TrainingFlags::FillFor(const std::string& workload) const {
 
   RETURN_IF_ERROR(OverrideEdition("--datasize-formula", datasize_formula_, &Rules::datasize, command));
   RETURN_IF_ERROR(OverrideEdition("--file-layout", file_layout_, &Rules::file_layout, command));
+  RETURN_IF_ERROR(OverrideEdition("--loop", loop_, &Rules::loop, command));
   RETURN_IF_ERROR(OverrideEdition("--metric", metric_, &Rules::metric, command));
   if (!order_.empty()) {
     ASSIGN_OR_RETURN(command.rules.order, ParseAccessOrder("--order", order_));

@@ -45,6 +45,7 @@ class TrainingFlags {
   std::string seed_;
   std::string datasize_formula_;
   std::string file_layout_;
+  std::string loop_;
   std::string order_;
   std::string read_shape_;
   std::string metric_;

@@ -54,6 +54,47 @@ MetricOptions MetricOf(const Command& command) {
   return metric;
 }
 
+/// A job that shuffles nothing reads in order, whatever the round; --order has the last word.
+AccessOrder OrderOf(const Command& command) {
+  const std::vector<std::string>& flags = command.rule_overrides;
+  const bool asked = std::find(flags.begin(), flags.end(), "--order") != flags.end();
+  const Profile& profile = command.profile;
+  const bool shuffles = profile.file_shuffle != Shuffle::kOff || profile.sample_shuffle != Shuffle::kOff;
+  // The list of a TensorFlow pipeline is shuffled by the pipeline itself.
+  if (asked || shuffles || profile.framework == Framework::kTensorFlow) return command.rules.order;
+  return AccessOrder::kV2;
+}
+
+/// Of one read call, and of each thread's buffer.
+uint64_t PieceBytes(const Command& command) {
+  const Profile& profile = command.profile;
+  const Format format = *profile.format;
+  if (format == Format::kTfRecord && profile.transfer_size != 0) return profile.transfer_size;
+  const bool fixed =
+      format == Format::kTfRecord || (format == Format::kNpz && command.rules.read_shape == ReadShape::kNpz);
+  if (command.read_piece_bytes != 0 && !fixed) return command.read_piece_bytes;
+  return DefaultPieceBytes(format, command.rules.read_shape, command.accelerators * profile.read_threads);
+}
+
+/// What cannot be read the way it is asked for.
+Status CheckReading(const Command& command) {
+  const Profile& profile = command.profile;
+  const bool tfrecord = profile.format == Format::kTfRecord;
+  if (tfrecord != (profile.framework == Framework::kTensorFlow)) {
+    return {Code::kInvalidArgument,
+            "framework: " + std::string(Name(profile.framework)) + " does not read " +
+                std::string(Name(*profile.format)) + " files here; " +
+                (tfrecord ? "use --param framework=tensorflow" : "use --param framework=pytorch") +
+                ", or another dataset.format"};
+  }
+  if (command.rules.read_shape == ReadShape::kODirect && (tfrecord || profile.format == Format::kParquet)) {
+    return {Code::kInvalidArgument, "--read-shape: odirect reads whole files, which " +
+                                        std::string(Name(*profile.format)) +
+                                        " files are not; leave it out (and reader.odirect)"};
+  }
+  return Status::Ok();
+}
+
 TrainerOptions TrainerOptionsOf(const Command& command, const Dataset& dataset, uint64_t samples,
                                 uint64_t steps) {
   const Profile& profile = command.profile;
@@ -65,16 +106,29 @@ TrainerOptions TrainerOptionsOf(const Command& command, const Dataset& dataset, 
   options.read_threads = profile.read_threads;
   options.prefetch = profile.prefetch_size;
   options.computation_time = profile.computation_time;
-  options.order.order = command.rules.order;
+  options.framework = profile.framework;
+  options.loop = command.rules.loop;
+  options.max_steps = profile.total_training_steps;
+  options.computation_threads = profile.computation_threads;
+  options.shuffle_size = profile.sample_shuffle == Shuffle::kOff ? 0 : profile.shuffle_size;
+  options.file_shuffle = profile.file_shuffle != Shuffle::kOff;
+  options.files = profile.num_files_train;
+  options.order.order = OrderOf(command);
+  options.order.whole_files =
+      profile.file_shuffle != Shuffle::kOff && profile.sample_shuffle == Shuffle::kOff;
   options.order.seed = command.seed;
   options.order.samples = samples;
   options.order.ranks = command.accelerators;
   options.order.samples_per_file = profile.num_samples_per_file;
   options.dataset = dataset;
+  options.reader.format = dataset.format;
   options.reader.shape = command.rules.read_shape;
+  for (const Column& column : dataset.columns) {
+    if (column.read) options.reader.columns.push_back(column.name);
+  }
   options.reader.read_labels = command.rules.read_labels;
   options.reader.cache_control = command.rules.cache_control;
-  options.reader.piece_bytes = command.read_piece_bytes;
+  options.reader.piece_bytes = PieceBytes(command);
   options.null_storage = command.null_storage;
   options.step_timeout = command.step_timeout;
   return options;
@@ -121,10 +175,7 @@ Result<TrainingPlan> PlanTraining(const Command& command) {
   record.host = ReadHostInfo();
   const Profile& profile = command.profile;
   const uint64_t samples = profile.num_files_train * profile.num_samples_per_file;
-  if (samples > UINT32_MAX) {
-    return Status(Code::kInvalidArgument,
-                  "dataset.num_files_train: " + std::to_string(samples) + " samples are more than 2^32 - 1");
-  }
+  RETURN_IF_ERROR(CheckReading(command));
   if (command.accelerators > samples) {
     return Status(Code::kInvalidArgument,
                   "--num-accelerators: " + std::to_string(command.accelerators) + " accelerators, but only " +
@@ -139,17 +190,54 @@ Result<TrainingPlan> PlanTraining(const Command& command) {
     record.cache.sampled_files = plan.residency_sample.size();
   }
   record.steps = StepsFor(samples, profile.batch_size, command.accelerators);
+  if (profile.total_training_steps != 0) record.steps = std::min(record.steps, profile.total_training_steps);
   record.metric = MetricOf(command);
   plan.options = TrainerOptionsOf(command, dataset, samples, record.steps);
-  plan.piece_bytes = command.read_piece_bytes != 0 && command.rules.read_shape != ReadShape::kNpz
-                         ? command.read_piece_bytes
-                         : DefaultPieceBytes(command.rules.read_shape);
-  record.demand =
-      ComputeDemand(profile.record_bytes, profile.batch_size, profile.computation_time, command.accelerators,
-                    record.steps, profile.epochs, samples, profile.read_threads, plan.piece_bytes);
+  if (!command.null_storage && plan.options.framework == Framework::kPyTorch &&
+      plan.options.order.order != AccessOrder::kV2 && !plan.options.order.whole_files &&
+      samples > UINT32_MAX) {
+    return Status(Code::kInvalidArgument,
+                  "reader.sample_shuffle: " + std::to_string(samples) +
+                      " samples are more than 2^32 - 1; shuffle whole files instead (--param "
+                      "reader.sample_shuffle=off) or use --order v2");
+  }
+  plan.piece_bytes = plan.options.reader.piece_bytes;
+  record.demand = ComputeDemand(profile.record_bytes, profile.batch_size, profile.computation_time,
+                                command.accelerators, record.steps, PlannedEpochs(plan.options), samples,
+                                profile.read_threads, plan.piece_bytes);
+  record.demand.buffer_bytes = MemoryOf(plan.options).total();
   record.note = FewStepsNote(record.metric, record.steps, samples, command.accelerators);
   return plan;
 }
+
+namespace {
+
+std::string ReadingName(const Command& command) {
+  const Format format = *command.profile.format;
+  if (format == Format::kTfRecord)
+    return "tfrecord streams (loop " + std::string(Name(command.rules.loop)) + ")";
+  if (format == Format::kParquet) return "parquet byte ranges";
+  const bool npz_calls = command.rules.read_shape == ReadShape::kNpz;
+  return "read shape " + std::string(npz_calls && format != Format::kNpz ? Name(ReadShape::kWhole)
+                                                                         : Name(command.rules.read_shape));
+}
+
+std::string MemoryLine(const TrainingPlan& plan) {
+  const ReadingMemory memory = MemoryOf(plan.options);
+  std::string line = "Memory: at most " + FormatBytes(memory.total());
+  if (memory.threads > 0) {
+    line += " (" + std::to_string(memory.threads) + " reading threads x " +
+            FormatBytesExact(memory.buffer_bytes) + " of buffer and " + FormatBytes(memory.other_bytes) +
+            " of stack and counts";
+    if (memory.order_bytes > 0) line += ", the order " + FormatBytes(memory.order_bytes);
+    line += ", time stamps " + FormatBytes(memory.stamp_bytes) + ")";
+  } else {
+    line += " of time stamps";
+  }
+  return line;
+}
+
+}  // namespace
 
 std::vector<std::string> PlanLines(const TrainingPlan& plan) {
   const Command& command = plan.record.command;
@@ -158,17 +246,14 @@ std::vector<std::string> PlanLines(const TrainingPlan& plan) {
   return {profile.workload + " " + std::string(Name(profile.edition)) + ", " +
               std::to_string(command.accelerators) + " x " + profile.accelerator + ": " +
               std::to_string(profile.num_files_train) + " files, " + std::to_string(plan.record.steps) +
-              " steps x " + std::to_string(profile.epochs) + " epochs, order " +
-              std::string(Name(command.rules.order)) + ", " +
-              (command.null_storage ? "no reading"
-                                    : "read shape " + std::string(Name(command.rules.read_shape))) +
-              ", metric " + std::string(Name(command.rules.metric)),
+              " steps x " + std::to_string(PlannedEpochs(plan.options)) + " epochs, order " +
+              std::string(Name(plan.options.order.order)) + ", " +
+              (command.null_storage ? "no reading" : ReadingName(command)) + ", metric " +
+              std::string(Name(command.rules.metric)),
           "Demand at 100 % AU: " + Text("%.1f", demand.bytes_per_s_per_accelerator / kMiBDouble) +
               " MiB/s per accelerator, " + Text("%.1f", demand.bytes_per_s / kMiBDouble) + " MiB/s (" +
               Text("%.1f", demand.bytes_per_s / 1e6) + " MB/s) in all",
-          "Read buffers: at most " + FormatBytes(demand.buffer_bytes) + " (" +
-              std::to_string(command.accelerators) + " accelerators x " +
-              std::to_string(profile.read_threads) + " threads x " + FormatBytesExact(plan.piece_bytes) + ")",
+          MemoryLine(plan),
           "Expected duration: at least " + Text("%.1f", demand.run_s) + " s (" +
               Text("%.1f", demand.epoch_s) + " s an epoch)"};
 }

@@ -1,71 +1,26 @@
 #include "workload/train/reader.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <ctime>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "cache/base/fd.h"
 #include "cache/base/units.h"
-#include "workload/base/steady.h"
 #include "workload/data/npz.h"
+#include "workload/train/counted_io.h"
+#include "workload/train/parquet_reader.h"
 
 namespace stoker::bench {
 namespace {
 
-uint64_t NowNs() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-constexpr Nanos kPassOnEvery = std::chrono::milliseconds(50);
-constexpr uint64_t kBigPageBytes = 2 * kMiB;
-
-struct FreeDeleter {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using Buffer = std::unique_ptr<std::byte, FreeDeleter>;
-
-/// Big buffers get big pages: O_DIRECT pins every page of each call.
-Buffer AlignedBuffer(uint64_t bytes) {
-  const uint64_t alignment = bytes >= kBigPageBytes ? kBigPageBytes : kPageBytes;
-  const uint64_t size = AlignUp(bytes, alignment);
-  Buffer buffer(static_cast<std::byte*>(std::aligned_alloc(alignment, size)));
-  if (buffer != nullptr && alignment == kBigPageBytes) {
-    static_cast<void>(::madvise(buffer.get(), size, MADV_HUGEPAGE));  // a wish; small pages work as well
-  }
-  return buffer;
-}
-
-/// One counted pread; short only at the end of the file.
-Result<uint64_t> Pread(int fd, std::byte* to, uint64_t bytes, uint64_t offset, ReadStats& stats) {
-  while (true) {
-    const uint64_t start = NowNs();
-    const ssize_t got = ::pread(fd, to, bytes, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Status::FromErrno(errno, "read at byte " + std::to_string(offset));
-    const uint64_t took = NowNs() - start;
-    stats.call_ns.Add(took);
-    ++stats.calls;
-    stats.bytes += static_cast<uint64_t>(got);
-    if (stats.meter != nullptr) stats.meter->AddCall(static_cast<uint64_t>(got), took);
-    return static_cast<uint64_t>(got);
-  }
-}
-
-Status CutShort(uint64_t at, uint64_t size) {
-  return Status(Code::kIo,
-                "ends at byte " + std::to_string(at) + " though its size is " + std::to_string(size));
-}
+constexpr uint64_t kAllBuffersBytes = kGiB;
+constexpr uint64_t kSmallestPiece = 128 * kKiB;
 
 /// Front to back in equal pieces.
 class SequentialReader : public FileReader {
@@ -76,7 +31,7 @@ class SequentialReader : public FileReader {
   Status ReadAll(int fd, uint64_t size, ReadStats& stats) override {
     uint64_t at = 0;
     while (at < size) {
-      ASSIGN_OR_RETURN(const uint64_t got, Pread(fd, buffer_.get(), options_.piece_bytes, at, stats));
+      ASSIGN_OR_RETURN(const uint64_t got, CountedPread(fd, buffer_.get(), options_.piece_bytes, at, stats));
       if (got == 0) return CutShort(at, size);
       at += got;
     }
@@ -137,7 +92,7 @@ class NpzReader final : public FileReader {
 
   Status Exactly(int fd, uint64_t bytes, uint64_t offset, uint64_t size, ReadStats& stats) {
     if (offset > size || bytes > size - offset) return CutShort(size, offset + bytes);
-    ASSIGN_OR_RETURN(const uint64_t got, Pread(fd, buffer_.get(), bytes, offset, stats));
+    ASSIGN_OR_RETURN(const uint64_t got, CountedPread(fd, buffer_.get(), bytes, offset, stats));
     return got == bytes ? Status::Ok() : CutShort(offset + got, size);
   }
 
@@ -171,16 +126,6 @@ class NpzReader final : public FileReader {
 
 }  // namespace
 
-void ReadStats::Merge(const ReadStats& other) {
-  files += other.files;
-  bytes += other.bytes;
-  calls += other.calls;
-  errors += other.errors;
-  if (first_error.empty()) first_error = other.first_error;
-  file_ns.Merge(other.file_ns);
-  call_ns.Merge(other.call_ns);
-}
-
 Status FileReader::ReadFile(const std::string& path, ReadStats& stats) {
   stats.meter = options_.meter.get();
   uint64_t start = NowNs();
@@ -211,10 +156,7 @@ Status FileReader::ReadFile(const std::string& path, ReadStats& stats) {
     if (stats.meter != nullptr) stats.meter->AddFile(took);
     return status;
   }
-  ++stats.errors;
-  const Status named(status.code(), path + ": " + status.message(), status.os_errno());
-  if (stats.first_error.empty()) stats.first_error = named.message();
-  return named;
+  return CountError(path, status, stats);
 }
 
 Status FileReader::ReadSamples(const std::string& path, const SampleRun& run, ReadStats& stats) {
@@ -223,42 +165,32 @@ Status FileReader::ReadSamples(const std::string& path, const SampleRun& run, Re
   return status;
 }
 
-BufferedReadStats::BufferedReadStats(SharedReadStats& to)
-    : to_(to), local_(std::make_unique<ReadStats>()), next_(SteadyNow() + kPassOnEvery) {}
-
-BufferedReadStats::~BufferedReadStats() {
-  PassOn();
-}
-
-void BufferedReadStats::Tick(bool ok) {
-  if (ok && SteadyNow() < next_) return;
-  PassOn();
-}
-
-void BufferedReadStats::PassOn() {
-  to_.Add(*local_);
-  *local_ = ReadStats();
-  next_ = SteadyNow() + kPassOnEvery;
-}
-
-uint64_t DefaultPieceBytes(ReadShape shape) {
-  switch (shape) {
-    case ReadShape::kWhole:
-      return kMiB;
-    case ReadShape::kODirect:
-      return 8 * kMiB;
-    case ReadShape::kNpz:
-      break;
-  }
-  return 256 * kKiB;
+uint64_t DefaultPieceBytes(Format format, ReadShape shape, uint64_t readers) {
+  if (format == Format::kTfRecord || (format == Format::kNpz && shape == ReadShape::kNpz)) return 256 * kKiB;
+  uint64_t bytes = shape == ReadShape::kODirect && format != Format::kParquet ? 8 * kMiB : kMiB;
+  while (bytes > kSmallestPiece && readers > kAllBuffersBytes / bytes) bytes /= 2;
+  return bytes;
 }
 
 Result<std::unique_ptr<FileReader>> MakeFileReader(const ReaderOptions& options) {
   ReaderOptions effective = options;
-  if (effective.piece_bytes == 0 || effective.shape == ReadShape::kNpz) {
-    effective.piece_bytes = DefaultPieceBytes(effective.shape);
+  // Only an npz has the inside that the calls of numpy.load look for.
+  if (effective.format != Format::kNpz && effective.shape == ReadShape::kNpz) {
+    effective.shape = ReadShape::kWhole;
   }
-  if (effective.shape == ReadShape::kODirect && effective.piece_bytes % kPageBytes != 0) {
+  if (effective.format == Format::kTfRecord) {
+    return Status(Code::kInvalidArgument,
+                  "dataset.format: tfrecord files are read as a stream: framework tensorflow");
+  }
+  const bool direct = effective.shape == ReadShape::kODirect;
+  if (direct && effective.format == Format::kParquet) {
+    return Status(Code::kInvalidArgument,
+                  "--read-shape: odirect reads whole files, not parquet's byte ranges");
+  }
+  if (effective.piece_bytes == 0 || effective.shape == ReadShape::kNpz) {
+    effective.piece_bytes = DefaultPieceBytes(effective.format, effective.shape, 1);
+  }
+  if (direct && effective.piece_bytes % kPageBytes != 0) {
     return Status(Code::kInvalidArgument, "--read-piece: " + FormatBytesExact(effective.piece_bytes) +
                                               " is not a multiple of 4KiB, which O_DIRECT needs");
   }
@@ -266,6 +198,9 @@ Result<std::unique_ptr<FileReader>> MakeFileReader(const ReaderOptions& options)
   if (buffer == nullptr) {
     return Status(Code::kInvalidArgument,
                   "no memory for a read buffer of " + FormatBytes(effective.piece_bytes));
+  }
+  if (effective.format == Format::kParquet) {
+    return std::unique_ptr<FileReader>(new ParquetReader(effective, std::move(buffer)));
   }
   switch (effective.shape) {
     case ReadShape::kNpz:

@@ -15,6 +15,9 @@
 #include "cache/base/units.h"
 #include "workload/base/steady.h"
 #include "workload/train/loader.h"
+#include "workload/train/stream_loader.h"
+#include "workload/train/stream_plan.h"
+#include "workload/train/thread_group.h"
 
 namespace stoker::bench {
 namespace {
@@ -49,6 +52,24 @@ struct Common {
   const std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
   std::atomic<uint64_t> errors{0};
 };
+
+StreamJob JobOf(const TrainerOptions& options) {
+  StreamJob job;
+  job.loop = options.loop;
+  job.files = options.files != 0 ? options.files : options.dataset.files;
+  job.samples_per_file = options.dataset.samples_per_file;
+  job.ranks = options.order.ranks;
+  job.epochs = options.epochs;
+  job.batch_size = options.batch_size;
+  job.read_threads = options.read_threads;
+  job.prefetch = options.prefetch;
+  job.computation_threads = options.computation_threads;
+  job.shuffle = options.shuffle_size;
+  job.file_shuffle = options.file_shuffle;
+  job.order = options.order.order;
+  job.seed = options.order.seed;
+  return job;
+}
 
 /// Speaks with the other processes while the driving thread works, sleeps or waits for them: hears of their
 /// end and tells them of ours. Does nothing when there are none.
@@ -134,10 +155,18 @@ class Trainer {
   uint64_t StepsOf(uint64_t epoch) const;
   std::unique_ptr<BatchSource> MakeSource(uint64_t local, uint64_t steps,
                                           const std::shared_ptr<const EpochOrder>& order) const;
+  std::unique_ptr<BatchSource> MakeStream(uint64_t local) const;
+  /// Ends the sources; false when threads hang and were let go.
+  bool FinishSources(std::vector<RankEpoch>* ranks);
   /// The epoch's loaders, steps and stamps; `log.stuck` when threads could not be joined.
   Status Epoch(uint64_t steps, const std::shared_ptr<const EpochOrder>& order, EpochLog& out,
                TrainingLog& log);
   Status TooManyErrors() const;
+  /// The loaders live from the first epoch to the last.
+  bool StreamGoesOn() const {
+    return options_.framework == Framework::kTensorFlow && OutlivesEpoch(options_.loop) &&
+           !options_.null_storage;
+  }
   double Now() const { return std::chrono::duration<double>(SteadyNow() - run_start_).count(); }
 
   const TrainerOptions& options_;
@@ -145,6 +174,7 @@ class Trainer {
   const Nanos run_start_;
   const std::shared_ptr<Common> common_;
   Watcher watcher_;
+  std::vector<std::unique_ptr<BatchSource>> sources_;  // [ranks] of this epoch, or of all
 };
 
 uint64_t Trainer::StepsOf(uint64_t epoch) const {
@@ -161,6 +191,7 @@ Status Trainer::TooManyErrors() const {
 std::unique_ptr<BatchSource> Trainer::MakeSource(uint64_t local, uint64_t steps,
                                                  const std::shared_ptr<const EpochOrder>& order) const {
   if (options_.null_storage) return std::make_unique<NullSource>();
+  if (options_.framework == Framework::kTensorFlow) return MakeStream(local);
   LoaderOptions loader;
   loader.rank = options_.first_rank + local;
   loader.steps = steps;
@@ -179,6 +210,35 @@ std::unique_ptr<BatchSource> Trainer::MakeSource(uint64_t local, uint64_t steps,
   return std::make_unique<BatchLoader>(std::move(loader));
 }
 
+std::unique_ptr<BatchSource> Trainer::MakeStream(uint64_t local) const {
+  const StreamJob job = JobOf(options_);
+  StreamLoaderOptions loader;
+  loader.pipeline = PipelineOf(job, options_.first_rank + local);
+  loader.files_of_pass = FilesOf(job, options_.first_rank + local);
+  if (options_.reader.piece_bytes != 0) loader.buffer_bytes = options_.reader.piece_bytes;
+  loader.cache_control = options_.reader.cache_control;
+  loader.meter = options_.reader.meter;
+  loader.path_of = [common = common_](uint64_t file) { return common->dataset.Path(file); };
+  loader.stats = common_->stats[local];
+  loader.bell = common_->bell;
+  loader.on_error = [common = common_] {
+    common->errors.fetch_add(1, std::memory_order_relaxed);
+    common->bell->Ring();
+  };
+  return std::make_unique<StreamLoader>(std::move(loader));
+}
+
+bool Trainer::FinishSources(std::vector<RankEpoch>* ranks) {
+  const Nanos give_up = SteadyNow() + options_.stop_grace;
+  bool all = true;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    all = sources_[i]->Finish(give_up) && all;
+    if (ranks != nullptr) (*ranks)[i].loader_end = Now();
+  }
+  sources_.clear();
+  return all;
+}
+
 Status Trainer::Epoch(uint64_t steps, const std::shared_ptr<const EpochOrder>& order, EpochLog& out,
                       TrainingLog& log) {
   for (RankEpoch& rank : out.ranks) rank.steps.reserve(steps);
@@ -189,11 +249,11 @@ Status Trainer::Epoch(uint64_t steps, const std::shared_ptr<const EpochOrder>& o
   }
 
   const double block_start = Now();
-  std::vector<std::unique_ptr<BatchSource>> sources;
+  const bool fresh = sources_.empty();
   std::vector<BatchSource*> driven;
   for (uint64_t local = 0; local < options_.ranks; ++local) {
-    sources.push_back(MakeSource(local, steps, order));
-    driven.push_back(sources.back().get());
+    if (fresh) sources_.push_back(MakeSource(local, steps, order));
+    driven.push_back(sources_[local].get());
   }
   const double iter_start = Now();
   for (RankEpoch& rank : out.ranks) {
@@ -213,16 +273,21 @@ Status Trainer::Epoch(uint64_t steps, const std::shared_ptr<const EpochOrder>& o
     return news.ok() ? TooManyErrors() : news;
   };
   Status status;
-  for (size_t i = 0; i < driven.size() && status.ok(); ++i) status = driven[i]->Start();
+  for (size_t i = 0; fresh && i < driven.size() && status.ok(); ++i) status = driven[i]->Start();
   if (status.ok()) status = Accelerators(accelerators, driven, *common_->bell).Run(steps, out.ranks);
   if (!status.ok()) {
     for (BatchSource* source : driven) source->Break();
     watcher_.Tell(status);  // before threads are waited for: the others should not wait as well
   }
-  const Nanos give_up = SteadyNow() + options_.stop_grace;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (!sources[i]->Finish(give_up)) log.stuck = true;
-    out.ranks[i].loader_end = Now();
+  if (StreamGoesOn()) {
+    for (RankEpoch& rank : out.ranks) rank.loader_end = rank.block_end;
+    if (!status.ok() && !FinishSources(nullptr)) log.stuck = true;
+  } else {
+    // A stream's threads do not end by themselves. Nothing is left to do for the others.
+    if (options_.framework == Framework::kTensorFlow) {
+      for (BatchSource* source : driven) source->Break();
+    }
+    if (!FinishSources(&out.ranks)) log.stuck = true;
   }
   if (status.ok()) {
     status = TooManyErrors();  // the last batch's
@@ -242,7 +307,7 @@ TrainingLog Trainer::Run(const std::function<void(uint64_t, const EpochLog&)>& e
       break;
     }
     std::shared_ptr<const EpochOrder> order;
-    if (!options_.null_storage) {
+    if (!options_.null_storage && options_.framework == Framework::kPyTorch) {
       order = std::make_shared<const EpochOrder>(MakeEpochOrder(options_.order, epoch));
     }
     const uint64_t steps = StepsOf(epoch);
@@ -270,6 +335,8 @@ TrainingLog Trainer::Run(const std::function<void(uint64_t, const EpochLog&)>& e
     if (epoch_done) epoch_done(epoch, log.epochs.back());
     if (!status.ok() || log.stuck) break;
   }
+  for (const auto& source : sources_) source->Break();  // a stream is ahead of the last step
+  if (!FinishSources(nullptr)) log.stuck = true;
   for (const auto& stats : common_->stats) log.reads.Merge(stats->Snapshot());
   return log;
 }
@@ -279,6 +346,25 @@ TrainingLog Trainer::Run(const std::function<void(uint64_t, const EpochLog&)>& e
 uint64_t PlannedEpochs(const TrainerOptions& options) {
   if (options.max_steps == 0 || options.steps == 0) return options.epochs;
   return std::min(options.epochs, CeilDiv(options.max_steps, options.steps));
+}
+
+ReadingMemory MemoryOf(const TrainerOptions& options) {
+  ReadingMemory out;
+  const uint64_t steps = options.max_steps == 0 ? options.steps * options.epochs
+                                                : std::min(options.max_steps, options.steps * options.epochs);
+  out.stamp_bytes = steps * options.ranks * sizeof(StepTimes);
+  if (options.null_storage) return out;
+  const bool stream = options.framework == Framework::kTensorFlow;
+  out.threads = options.ranks * (stream ? StreamThreads(JobOf(options)) : options.read_threads);
+  out.buffer_bytes = options.reader.piece_bytes != 0
+                         ? options.reader.piece_bytes
+                         : DefaultPieceBytes(options.reader.format, options.reader.shape, 1);
+  out.other_bytes = ReadStackBytes() + sizeof(ReadStats);
+  if (!stream && options.order.order != AccessOrder::kV2) {
+    out.order_bytes = sizeof(uint32_t) * options.order.samples /
+                      (options.order.whole_files ? options.order.samples_per_file : 1);
+  }
+  return out;
 }
 
 TrainingLog Train(const TrainerOptions& options, const CancelToken& cancel,

@@ -364,7 +364,8 @@ class BadInput(Case):
     def test_wrong_names_and_numbers(self):
         self.refused('--accelerator: "v100" is not one of a100, b200, h100; did you mean "a100"? (unet3d under v3.0); it '
                      "is under --mlperf v0.5", *self.run_arguments("--accelerator", "v100"))
-        self.refused('--workload: "unet" is not one of unet3d; did you mean "unet3d"?',
+        self.refused('--workload: "unet" is not one of bert, cosmoflow, dlrm, flux, resnet50, retinanet, unet3d; did '
+                     'you mean "unet3d"?',
                      *self.run_arguments("--workload", "unet"))
         self.refused('--num-accelerators: "0" is not a whole number from 1 to 100000',
                      *self.run_arguments("--num-accelerators", "0"))

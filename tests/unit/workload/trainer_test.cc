@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cache/base/fd.h"
+#include "cache/base/units.h"
 #include "tests/support/temp_dir.h"
 #include "workload/data/datagen.h"
 #include "workload/report/report.h"
@@ -153,6 +154,107 @@ TEST_P(TrainerDeadRead, IsGivenUp) {
   // Let the given-up threads go before the test ends.
   const Fd writer(::open(dead.c_str(), O_WRONLY | O_CLOEXEC));
   while (Threads() > threads) std::this_thread::yield();
+}
+
+TEST_F(TrainerTest, AFileMadeShorterInTheMiddleOfTheRunIsCounted) {
+  options_.dataset.record_bytes = 300'000;
+  options_.reader.shape = ReadShape::kNpz;
+  Generate();
+  const TrainingLog log = Train(options_, CancelToken(), [&](uint64_t epoch, const EpochLog&) {
+    if (epoch == 0) fs::resize_file(options_.dataset.Path(5), 1000);
+  });
+  EXPECT_TRUE(log.failure.ok());
+  EXPECT_EQ(log.reads.errors, 1u);
+  EXPECT_EQ(log.reads.files, 47u);
+  EXPECT_NE(log.reads.first_error.find(options_.dataset.Path(5)), std::string::npos);
+}
+
+TEST_F(TrainerTest, AFileThatVanishesInTheMiddleOfTheRunIsCounted) {
+  Generate();
+  const TrainingLog log = Train(options_, CancelToken(), [&](uint64_t epoch, const EpochLog&) {
+    if (epoch == 0) fs::remove(options_.dataset.Path(5));
+  });
+  EXPECT_EQ(log.reads.errors, 1u);
+  EXPECT_EQ(log.reads.first_error, options_.dataset.Path(5) + ": open: No such file or directory");
+  EXPECT_TRUE(log.epochs.back().complete);
+}
+
+TEST_F(TrainerTest, StepsOfAllEpochsTogetherCanBeCapped) {
+  Generate();
+  options_.epochs = 5;
+  options_.max_steps = 10;  // of 4 + 4 + 4 …
+  const TrainingLog log = Train(options_, CancelToken(), nullptr);
+  EXPECT_EQ(log.epochs_planned, 3u);
+  ASSERT_EQ(log.epochs.size(), 3u);
+  EXPECT_EQ(log.epochs[1].ranks[2].steps.size(), 4u);
+  EXPECT_EQ(log.epochs[2].ranks[2].steps.size(), 2u);
+  EXPECT_TRUE(log.epochs[2].complete);
+  EXPECT_EQ(log.reads.files, 60u);
+}
+
+class TrainerStream : public TrainerTest {
+ protected:
+  TrainerStream() {
+    options_.framework = Framework::kTensorFlow;
+    options_.loop = Edition::kV20;
+    options_.dataset.format = options_.reader.format = Format::kTfRecord;
+    options_.dataset.files = 12;
+    options_.dataset.samples_per_file = 10;
+    options_.batch_size = 5;
+    options_.order.samples = 120;
+    options_.steps = 8;  // 120 / 5 / 3
+    options_.epochs = 3;
+  }
+  uint64_t AllBytes() const {
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < options_.dataset.files; ++i) bytes += options_.dataset.FileBytes(i);
+    return bytes;
+  }
+};
+
+TEST_F(TrainerStream, RanksShareTheFilesAndTheStreamOutlivesTheEpoch) {
+  Generate();
+  const size_t threads = Threads();
+  size_t between = 0;
+  const TrainingLog log = Train(options_, CancelToken(), [&](uint64_t epoch, const EpochLog&) {
+    if (epoch == 0) between = Threads();
+  });
+  ASSERT_TRUE(log.failure.ok()) << log.failure.message();
+  EXPECT_EQ(between, threads + 3 * 4);  // a rank has 4 files, and each may be open
+  EXPECT_EQ(Threads(), threads);
+  ASSERT_EQ(log.epochs.size(), 3u);
+  for (const EpochLog& epoch : log.epochs) {
+    EXPECT_TRUE(epoch.complete);
+    for (const RankEpoch& rank : epoch.ranks) EXPECT_EQ(rank.loader_end, rank.block_end);
+  }
+  EXPECT_EQ(log.reads.bytes, 3 * AllBytes());
+}
+
+TEST_F(TrainerStream, InV05EveryRankReadsEverythingAnewEachEpoch) {
+  options_.loop = Edition::kV05;
+  Generate();
+  const TrainingLog log = Train(options_, CancelToken(), nullptr);
+  ASSERT_TRUE(log.failure.ok()) << log.failure.message();
+  EXPECT_EQ(log.reads.bytes, 3 * 3 * AllBytes());
+}
+
+TEST_F(TrainerStream, UnreadableFilesEndTheRunAtTheLimit) {
+  Generate();
+  for (uint64_t i = 0; i < 12; ++i) fs::remove(options_.dataset.Path(i));
+  const TrainingLog log = Train(options_, CancelToken(), nullptr);
+  EXPECT_EQ(log.failure.message(), "stopped after 100 files that could not be read");
+  EXPECT_FALSE(log.stuck);
+}
+
+TEST_F(TrainerTest, MemoryIsBoundedBeforehand) {
+  options_.ranks = options_.order.ranks = 256;
+  options_.read_threads = 8;
+  options_.steps = 100;
+  options_.reader.piece_bytes = DefaultPieceBytes(Format::kJpeg, ReadShape::kWhole, 256 * 8);
+  const ReadingMemory memory = MemoryOf(options_);
+  EXPECT_EQ(memory.threads, 2048u);
+  EXPECT_LE(memory.threads * memory.buffer_bytes, kGiB);
+  EXPECT_EQ(memory.stamp_bytes, 2 * 100 * 256 * sizeof(StepTimes));
 }
 
 TEST_F(TrainerTest, NoStepsIsAnEmptyRun) {
