@@ -125,6 +125,17 @@ std::string Meter(double share) {
          Text("%.1f", 100 * std::clamp(share, 0.0, 1.0)) + "%\"></i></span>";
 }
 
+/// Without the columns in which no run has a figure.
+std::vector<std::vector<std::string>> WithoutEmpty(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::vector<std::string>> out(rows.size());
+  for (size_t c = 0; c < rows.front().size(); ++c) {
+    const bool any =
+        std::any_of(rows.begin() + 1, rows.end(), [c](const auto& row) { return row[c] != "–"; });
+    for (size_t r = 0; any && r < rows.size(); ++r) out[r].push_back(rows[r][c]);
+  }
+  return out;
+}
+
 /// One line a run: what people put side by side.
 std::string ComparisonTable(const std::vector<NamedRun>& runs, const std::vector<const Submission*>& groups) {
   double most = 0;
@@ -153,7 +164,7 @@ std::string ComparisonTable(const std::vector<NamedRun>& runs, const std::vector
     row.push_back(std::string(Name(groups[i]->result)));
     rows.push_back(std::move(row));
   }
-  return "<div class=\"card\">" + HtmlTable(rows, "Runs side by side") + "</div>\n";
+  return "<div class=\"card\">" + HtmlTable(WithoutEmpty(rows), "Runs side by side") + "</div>\n";
 }
 
 std::string PairsTable(const std::vector<std::pair<std::string, std::string>>& pairs,

@@ -85,7 +85,8 @@ class Checker {
     }
     if (own.read_errors > 0) {
       Add(Severity::kInvalid, "reading",
-          std::to_string(own.read_errors) + " files could not be read; the first: " + own.first_read_error);
+          std::to_string(own.read_errors) + (own.read_errors == 1 ? " file" : " files") +
+              " could not be read; the first: " + own.first_read_error);
     }
     if (own.status == "interrupted") {
       Add(Severity::kInvalid, "whole run", "the run was interrupted: " + Epochs() + "; run it again");

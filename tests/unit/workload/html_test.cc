@@ -180,7 +180,7 @@ TEST(HtmlReport, FetchesNothingAndSaysWhatItFound) {
   EXPECT_EQ(page.find("url("), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
   EXPECT_NE(page.find("INVALID"), std::string::npos);
-  EXPECT_NE(page.find("1 files could not be read"), std::string::npos);
+  EXPECT_NE(page.find("1 file could not be read"), std::string::npos);
   for (const char* title :
        {"AU per epoch", "Read throughput over time", "Read-call latency over time",
         "Where the bytes came from", "Hits and misses of the daemon", "AU per accelerator"}) {
