@@ -185,4 +185,12 @@ uint64_t NominalRowBytes(const std::vector<Column>& columns) {
   return bytes;
 }
 
+uint64_t ReadRowBytes(const std::vector<Column>& columns) {
+  uint64_t bytes = 0;
+  for (const Column& column : columns) {
+    if (column.read) bytes += TypeBytes(column.type) * column.size;
+  }
+  return bytes;
+}
+
 }  // namespace stoker::bench

@@ -67,4 +67,7 @@ std::string ColumnsText(const std::vector<Column>& columns);
 /// float64, 1 for uint8, 4 for everything else, even where fewer are written. Its rounds agree on that.
 uint64_t NominalRowBytes(const std::vector<Column>& columns);
 
+/// Bytes of a row as written, without those columns that nobody reads.
+uint64_t ReadRowBytes(const std::vector<Column>& columns);
+
 }  // namespace stoker::bench

@@ -22,17 +22,10 @@ Status DatasizeVerb::Check() {
 }
 
 int DatasizeVerb::Run(const CancelToken&) {
-  DatasizeInput input;
-  input.formula = command_.rules.datasize;
-  input.accelerators = command_.accelerators;
-  input.host_memory_gb = command_.host_memory_gb;
+  DatasizeInput input = MakeDatasizeInput(command_.profile, command_.rules.datasize, command_.accelerators,
+                                          command_.host_memory_gb);
   input.measured_memory_gb = static_cast<double>(ReadHostInfo().memory_bytes) / static_cast<double>(kGiB);
   input.client_hosts = command_.client_hosts;
-  input.samples_per_file = command_.profile.num_samples_per_file;
-  input.record_bytes = command_.profile.record_bytes;
-  input.batch_size = command_.profile.batch_size;
-  input.computation_time = command_.profile.computation_time;
-  input.epochs = command_.profile.epochs;
   std::fputs(DatasizeText(input, ComputeDatasize(input), command_.profile).c_str(), stdout);
   return kExitPass;
 }

@@ -6,12 +6,14 @@
 #include "workload/cli/verb_io.h"
 #include "workload/cli/verb_mdtest.h"
 #include "workload/cli/verb_report.h"
+#include "workload/cli/verb_profiles.h"
 #include "workload/cli/verb_run.h"
 
 namespace stoker::bench {
 
 Verbs MakeVerbs() {
   Verbs verbs;
+  verbs.push_back(std::make_unique<ProfilesVerb>());
   verbs.push_back(std::make_unique<DatasizeVerb>());
   verbs.push_back(std::make_unique<DatagenVerb>());
   verbs.push_back(std::make_unique<RunVerb>());

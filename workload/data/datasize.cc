@@ -25,6 +25,21 @@ uint64_t StepsPerEpoch(Edition formula) {
   return formula == Edition::kV05 ? 100 : 500;
 }
 
+DatasizeInput MakeDatasizeInput(const Profile& profile, Edition formula, uint64_t accelerators,
+                                double host_memory_gb) {
+  DatasizeInput input;
+  input.formula = formula;
+  input.accelerators = accelerators;
+  input.host_memory_gb = host_memory_gb;
+  input.samples_per_file = profile.num_samples_per_file;
+  input.record_bytes = profile.record_bytes;
+  input.batch_size = profile.batch_size;
+  input.computation_time = profile.computation_time;
+  input.epochs = profile.epochs;
+  if (formula == Edition::kV05) input.steps = profile.total_training_steps;
+  return input;
+}
+
 Datasize ComputeDatasize(const DatasizeInput& input) {
   const double gib = static_cast<double>(kGiB);
   const uint64_t steps = input.steps != 0 ? input.steps : StepsPerEpoch(input.formula);

@@ -23,6 +23,11 @@ struct DatasizeInput {
   uint64_t steps = 0;  // steps an epoch must have; 0: the edition's own (StepsPerEpoch)
 };
 
+/// Input for a profile on one host; hosts and measured memory are the caller's to add. v0.5 takes the
+/// profile's total_training_steps, if it has a limit, in place of its 100 steps.
+DatasizeInput MakeDatasizeInput(const Profile& profile, Edition formula, uint64_t accelerators,
+                                double host_memory_gb);
+
 struct Datasize {
   uint64_t samples_by_steps = 0;   // what the rule "enough steps" asks for, samples
   uint64_t samples_by_memory = 0;  // what the rule "five times the memory" asks for, samples

@@ -106,7 +106,8 @@ TEST(Cli, HelpAndVersion) {
 }
 
 TEST(Cli, WrongUsage) {
-  EXPECT_THAT(Error({"rnu"}), ::testing::StartsWith("command: \"rnu\" is not one of datasize, datagen, run"));
+  EXPECT_THAT(Error({"rnu"}),
+              ::testing::StartsWith("command: \"rnu\" is not one of profiles, datasize, datagen, run"));
   EXPECT_THAT(Error({"rnu"}), ::testing::EndsWith("; did you mean \"run\"?"));
   EXPECT_EQ(Error({"run", "--num-acelerators", "3"}),
             "run: unknown flag --num-acelerators; did you mean --num-accelerators?");

@@ -72,6 +72,73 @@ class Datasize(Case):
         self.assertIn("--param dataset.num_files_train=1600", done.stdout)
 
 
+class Profiles(Case):
+    def listed(self, *arguments):
+        done = bench("profiles", "--json", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_demand_of_the_public_table(self):
+        rows = {(p["workload"], p["edition"], p["accelerator"]): p for p in self.listed()}
+        self.assertGreaterEqual(len(rows), 30)
+        for key, samples, mb, mib in ((("unet3d", "v0.5", "v100"), 2.940, 431.1, 411.1),
+                                      (("bert", "v0.5", "v100"), 49.59, 0.124, 0.118),
+                                      (("unet3d", "v3.0", "b200"), 43.21, 6334.6, 6041.1),
+                                      (("resnet50", "v1.0", "h100"), 1785.7, 204.8, 195.3),
+                                      (("cosmoflow", "v2.0", "a100"), 181.5, 513.3, 489.6),
+                                      (("retinanet", "v3.0", "mi355"), 504.7, 163.0, 155.5),
+                                      (("flux", "v3.0", "b200"), 35.6, 77.0, 73.4),
+                                      (("dlrm", "v3.0", "b200"), 43.7e6, 33249, 31708)):
+            row = rows[key]
+            for value, wanted in ((row["samples_per_second"], samples), (row["demand_MB_per_second"], mb),
+                                  (row["demand_MiB_per_second"], mib)):
+                self.assertLess(abs(value / wanted - 1), 0.005, key)
+        self.assertEqual({(p["workload"], p["accelerator"]) for p in rows.values()
+                          if p["edition"] == "v3.0" and p["division"] == "closed"},
+                         {("unet3d", "b200"), ("retinanet", "b200"), ("retinanet", "mi355")})
+        self.assertLess(abs(rows["dlrm", "v3.0", "b200"]["read_MiB_per_second"] / (31708 * 160 / 761) - 1), 0.005)
+
+    def test_the_list_for_people(self):
+        done = bench("profiles")
+        self.assertRegex(done.stdout, r"unet3d +v3\.0 +b200 +closed +npz +7200 +1 +7 +43\.21 +6334\.6 +6041\.1 +90\n")
+        self.assertEqual({p["edition"] for p in self.listed("--mlperf", "v1.0")}, {"v1.0"})
+        self.assertEqual({p["workload"] for p in self.listed("--accelerator", "mi355")}, {"retinanet", "flux", "dlrm"})
+
+    def test_one_of_their_own(self):
+        folder = os.path.join(self.dir, "mine")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "ours.yaml"), "w") as file:
+            file.write("dataset: {format: jpeg, num_files_train: 4, record_length_bytes: 1000000}\n"
+                       "reader: {batch_size: 2}\n"
+                       "editions: {v3.0: {default_accelerator: x9, accelerators: {x9: {train: "
+                       "{computation_time: 0.5}}}}}\n")
+        one = self.listed("ours", "--profiles-dir", folder)
+        self.assertEqual((one["accelerator"], one["demand_MB_per_second"], one["division"]), ("x9", 4.0, "whatif"))
+        one = self.listed("ours", "--profiles-dir", folder, "--param", "reader.batch_size=4")
+        self.assertEqual((one["demand_MB_per_second"], one["params"]["reader.batch_size"]), (8.0, "4"))
+        shown = bench("profiles", "ours", "--profiles-dir", folder)
+        self.assertIn("demand of one accelerator: 4.00 samples/s, 4.0 MB/s", shown.stdout)
+        self.assertIn("\ndataset.format=jpeg\n", shown.stdout)
+        # A round's newest stands in when none is named; bert is in v0.5 only.
+        self.assertEqual(self.listed("bert")["edition"], "v0.5")
+
+    def test_mistakes(self):
+        for arguments, message in (
+                (["unet"], 'profiles: "unet" is not one of bert, cosmoflow'),
+                (["unet3d", "--accelerator", "mi355"], '--accelerator: "mi355" is not one of a100, b200, h100, v100'),
+                (["--accelerator", "tpu"], '--accelerator: "tpu" is not one of'),
+                (["--mlperf", "v9"], '--mlperf: "v9" is not one of v0.5'),
+                (["--param", "train.epochs=1"], "--param needs the name of a profile"),
+                (["unet3d", "--param", "train.epoch=1"], 'did you mean "train.epochs"'),
+                (["--profiles-dir", self.dir], None)):
+            done = bench("profiles", *arguments)
+            if message is None:
+                self.assertEqual(done.returncode, 0)
+                continue
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(message, done.stderr)
+
+
 class Datagen(Case):
     def test_numpy_and_zipfile_read_the_files(self):
         for edition, folder in (("v0.5", "train"), ("v3.0", "unet3d/train")):

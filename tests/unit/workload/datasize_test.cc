@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cache/base/units.h"
+
 namespace stoker::bench {
 namespace {
 
@@ -129,6 +131,58 @@ TEST(Datasize, V30TakesTheLargerOfDeclaredAndMeasuredMemory) {
   EXPECT_EQ(ComputeDatasize(input).files, 6770u);
   input.formula = Edition::kV20;
   EXPECT_EQ(ComputeDatasize(input).files, 3500u);
+}
+
+/// Input for a shipped profile, as the verb makes it.
+DatasizeInput Shipped(const std::string& workload, Edition formula, uint64_t accelerators, double memory_gb) {
+  const Result<Profile> profile = LoadProfile(ProfileDirs(""), workload, formula, "");
+  EXPECT_TRUE(profile.ok()) << profile.status().message();
+  return MakeDatasizeInput(*profile, formula, accelerators, memory_gb);
+}
+
+TEST(Datasize, ProfilesGiveTheWorkedExamples) {
+  EXPECT_EQ(ComputeDatasize(Shipped("unet3d", Edition::kV05, 4, 32)).files, 1600u);
+  EXPECT_EQ(ComputeDatasize(Shipped("unet3d", Edition::kV10, 8, 128)).files, 28'000u);
+  const Datasize resnet = ComputeDatasize(Shipped("resnet50", Edition::kV10, 8, 128));
+  EXPECT_EQ(resnet.samples_by_steps, 1'600'000u);
+  EXPECT_EQ(resnet.files, 4790u);
+  EXPECT_NEAR(resnet.gigabytes, 640, 1);
+  for (const auto& [accelerators, by_steps] : {std::pair<uint64_t, uint64_t>{8, 96'000}, {32, 384'000}}) {
+    const Datasize retinanet = ComputeDatasize(Shipped("retinanet", Edition::kV30, accelerators, 371.85));
+    EXPECT_EQ(retinanet.samples_by_steps, by_steps);
+    EXPECT_EQ(retinanet.files, 6'181'487u);
+    EXPECT_NEAR(retinanet.gigabytes, 1859, 0.5);
+    EXPECT_EQ(retinanet.subfolders, 618u);
+  }
+}
+
+TEST(Datasize, V05BertNeedsItsStepsInTheWholeRun) {
+  // total_training_steps takes the place of the 100 steps: 1000 x 48 x 128 samples fit in 20 files; 5 x 256
+  // GB of memory hold 550 M records.
+  const Datasize size = ComputeDatasize(Shipped("bert", Edition::kV05, 128, 256));
+  EXPECT_EQ(size.samples_by_steps, 6'144'000u);
+  EXPECT_EQ(size.samples_by_memory, 549'755'813u);
+  EXPECT_EQ(size.files, 1753u);
+  const Datasize small = ComputeDatasize(Shipped("bert", Edition::kV05, 128, 1));
+  EXPECT_EQ(small.files, 6'144'000u / 313'532);
+}
+
+TEST(Datasize, V30ParquetCountsWholeFiles) {
+  // 5 x 32 GiB / (288 x 2 164 832) = 275.6 files; 500 x 48 / 288 = 83.3 files for one accelerator.
+  const Datasize flux = ComputeDatasize(Shipped("flux", Edition::kV30, 1, 32));
+  EXPECT_EQ(flux.samples_by_steps, 24'000u);
+  EXPECT_EQ(flux.files, 276u);
+  EXPECT_EQ(ComputeDatasize(Shipped("flux", Edition::kV30, 1, 1)).files, 84u);
+}
+
+TEST(Datasize, V30ParquetRecordIsTheSumOfItsColumns) {
+  Profile profile = *LoadProfile(ProfileDirs(""), "flux", Edition::kV30, "b200");
+  profile.record_bytes = 0;
+  EXPECT_TRUE(
+      ApplyParam(profile, "dataset.parquet.columns=a:float64*100, b:int64, c:uint8*50, d:float16*10").ok());
+  const DatasizeInput input = MakeDatasizeInput(profile, Edition::kV30, 1, 32);
+  EXPECT_EQ(input.record_bytes, 800 + 8 + 50 + 40);  // what is no 1 or 8 bytes counts 4
+  EXPECT_EQ(ComputeDatasize(input).files, CeilDiv(uint64_t{5} * 32 << 30, 288 * 898));
 }
 
 TEST(Datasize, TextHasTheLinesPeoplePaste) {

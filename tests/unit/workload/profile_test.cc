@@ -47,6 +47,110 @@ TEST(Profile, Unet3dFigures) {
   }
 }
 
+TEST(Profile, DemandOfOneAccelerator) {
+  // samples/s, MB/s, MiB/s and MiB per step of one accelerator that never waits; format and AU threshold.
+  struct Row {
+    const char* workload;
+    Edition edition;
+    const char* accelerator;
+    double samples;
+    double mb;
+    double mib;
+    double mib_per_step;
+    Format format;
+    double au;
+    const char* division;
+  };
+  const Edition v05 = Edition::kV05, v10 = Edition::kV10, v20 = Edition::kV20, v30 = Edition::kV30;
+  for (const Row& row : {
+           Row{"unet3d", v05, "v100", 2.940, 431.1, 411.1, 559.2, Format::kNpz, 0.90, "closed"},
+           Row{"bert", v05, "v100", 49.59, 0.124, 0.118, 0.11, Format::kTfRecord, 0.90, "closed"},
+           Row{"unet3d", v10, "a100", 11.01, 1613.5, 1538.8, 978.7, Format::kNpz, 0.90, "closed"},
+           Row{"unet3d", v20, "h100", 21.67, 3177.1, 3029.9, 978.7, Format::kNpz, 0.90, "closed"},
+           Row{"unet3d", v30, "b200", 43.21, 6334.6, 6041.1, 978.7, Format::kNpz, 0.90, "closed"},
+           Row{"resnet50", v10, "a100", 919.5, 105.4, 100.6, 43.7, Format::kTfRecord, 0.90, "closed"},
+           Row{"resnet50", v20, "h100", 1785.7, 204.8, 195.3, 43.7, Format::kTfRecord, 0.90, "closed"},
+           Row{"resnet50", v30, "h100", 1785.7, 204.8, 195.3, 43.7, Format::kTfRecord, 0.90, "whatif"},
+           Row{"cosmoflow", v30, "v100", 106.8, 302, 288, 2.70, Format::kTfRecord, 0.70, "whatif"},
+           Row{"cosmoflow", v10, "a100", 181.5, 513.3, 489.6, 2.70, Format::kTfRecord, 0.70, "closed"},
+           Row{"cosmoflow", v20, "h100", 285.7, 808.1, 770.7, 2.70, Format::kTfRecord, 0.70, "closed"},
+           Row{"retinanet", v30, "b200", 504.7, 163.0, 155.5, 7.4, Format::kJpeg, 0.85, "closed"},
+           Row{"retinanet", v30, "mi355", 504.7, 163.0, 155.5, 9.9, Format::kJpeg, 0.85, "closed"},
+           Row{"flux", v30, "b200", 35.6, 77.0, 73.4, 99, Format::kParquet, 0.90, "whatif"},
+           Row{"flux", v30, "mi355", 35.6, 77.0, 73.4, 149, Format::kParquet, 0.90, "whatif"},
+           Row{"dlrm", v30, "b200", 43.7e6, 33'249, 31'708, 11.9, Format::kParquet, 0.70, "whatif"},
+           Row{"dlrm", v30, "mi355", 29.1e6, 22'166, 21'139, 11.9, Format::kParquet, 0.70, "whatif"},
+           Row{"retinanet", v30, "h100", 88.9, 13.7, 13.0, 2.3, Format::kJpeg, 0.85, "whatif"},
+           Row{"retinanet", v30, "a100", 76.2, 11.7, 11.2, 2.3, Format::kJpeg, 0.85, "whatif"},
+           Row{"flux", v30, "h100", 9.41, 2.89, 2.76, 2.34, Format::kJpeg, 0.80, "whatif"},
+           Row{"dlrm", v30, "a100", 1.17e6, 599.2, 571.4, 4.0, Format::kNpz, 0.70, "whatif"},
+       }) {
+    const Result<Profile> profile = LoadProfile(ProfileDirs(""), row.workload, row.edition, row.accelerator);
+    ASSERT_TRUE(profile.ok()) << profile.status().message();
+    const std::string what = std::string(row.workload) + " " + row.accelerator;
+    const double samples = static_cast<double>(profile->batch_size) / profile->computation_time;
+    const double bytes = samples * profile->record_bytes;
+    EXPECT_NEAR(samples, row.samples, 0.004 * row.samples) << what;
+    EXPECT_NEAR(bytes / 1e6, row.mb, 0.004 * row.mb) << what;
+    EXPECT_NEAR(bytes / 1048576, row.mib, 0.005 * row.mib) << what;
+    EXPECT_NEAR(profile->record_bytes * static_cast<double>(profile->batch_size) / 1048576, row.mib_per_step,
+                0.05 * row.mib_per_step)
+        << what;
+    EXPECT_EQ(profile->format, row.format) << what;
+    EXPECT_EQ(profile->au, row.au) << what;
+    EXPECT_EQ(profile->division, row.division) << what;
+  }
+}
+
+TEST(Profile, FiguresOfTheOtherWorkloads) {
+  const auto load = [](const char* workload, Edition edition, const char* accelerator) {
+    return *LoadProfile(ProfileDirs(""), workload, edition, accelerator);
+  };
+  const Profile bert = load("bert", Edition::kV05, "v100");
+  EXPECT_EQ(bert.num_files_train, 500u);
+  EXPECT_EQ(bert.num_samples_per_file, 313'532u);
+  EXPECT_EQ(bert.file_prefix, "part");
+  EXPECT_EQ(bert.framework, Framework::kTensorFlow);
+  EXPECT_EQ(bert.transfer_size, 262'144u);
+  EXPECT_EQ(bert.shuffle_size, 1024u);
+  EXPECT_EQ(bert.total_training_steps, 1000u);
+  EXPECT_EQ(bert.epochs, 1u);
+  EXPECT_EQ(bert.read_threads, 1u);
+  for (const Edition edition : {Edition::kV10, Edition::kV20, Edition::kV30}) {
+    const Profile resnet = load("resnet50", edition, "h100");
+    EXPECT_EQ(resnet.num_files_train, 1024u);
+    EXPECT_EQ(resnet.num_samples_per_file, 1251u);
+    EXPECT_EQ(resnet.record_bytes, 114'660.07);
+    EXPECT_EQ(resnet.read_threads, 8u);
+    EXPECT_EQ(resnet.computation_threads, 8u);
+    EXPECT_EQ(resnet.file_shuffle, Shuffle::kOff);
+    const Profile cosmo = load("cosmoflow", edition, "a100");
+    EXPECT_EQ(cosmo.num_files_train, 524'288u);
+    EXPECT_EQ(cosmo.record_bytes_stdev, 71'311);
+    EXPECT_EQ(cosmo.sample_shuffle, Shuffle::kSeed);
+    EXPECT_EQ(cosmo.shuffle_size, 2u);
+  }
+  const Profile retinanet = load("retinanet", Edition::kV30, "mi355");
+  EXPECT_EQ(retinanet.num_files_train, 1'170'301u);
+  EXPECT_EQ(retinanet.epochs, 8u);
+  EXPECT_EQ(retinanet.read_threads, 8u);
+  EXPECT_EQ(load("retinanet", Edition::kV30, "h100").num_files_train, 1'743'042u);
+  const Profile flux = load("flux", Edition::kV30, "b200");
+  EXPECT_EQ(flux.num_files_train, 4296u);
+  EXPECT_EQ(flux.num_samples_per_file, 288u);
+  EXPECT_EQ(NominalRowBytes(flux.columns), 2'164'832u);
+  EXPECT_EQ(load("flux", Edition::kV30, "a100").num_files_train, 1'099'776u);
+  EXPECT_TRUE(load("flux", Edition::kV30, "a100").columns.empty());
+  const Profile dlrm = load("dlrm", Edition::kV30, "mi355");
+  EXPECT_EQ(dlrm.columns.size(), 200u);
+  EXPECT_EQ(dlrm.row_group_rows, 6144u);
+  uint64_t bytes = 0;
+  for (const Column& column : dlrm.columns) bytes += TypeBytes(column.type) * column.size;
+  EXPECT_EQ(bytes, 761u);
+  EXPECT_EQ(ReadRowBytes(dlrm.columns), 160u);
+  EXPECT_EQ(load("dlrm", Edition::kV30, "h100").num_files_train, 65'536u);
+}
+
 TEST(Profile, EachEditionHasADefaultAccelerator) {
   EXPECT_EQ(Shipped(Edition::kV05, "")->accelerator, "v100");
   EXPECT_EQ(Shipped(Edition::kV10, "")->accelerator, "h100");
