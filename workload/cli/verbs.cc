@@ -5,8 +5,8 @@
 #include "workload/cli/verb_datasize.h"
 #include "workload/cli/verb_io.h"
 #include "workload/cli/verb_mdtest.h"
-#include "workload/cli/verb_report.h"
 #include "workload/cli/verb_profiles.h"
+#include "workload/cli/verb_report.h"
 #include "workload/cli/verb_run.h"
 
 namespace stoker::bench {

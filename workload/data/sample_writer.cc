@@ -35,13 +35,15 @@ WordForm FormOf(DataType type) {
 /// `bytes` begin at an element and end at one. Little-endian words, as the files have them.
 void Shape(const WordForm& form, std::span<std::byte> bytes) {
   if (form.set == 0) return;
-  for (size_t at = 0; at < bytes.size(); at += 8) {
-    const size_t step = std::min<size_t>(8, bytes.size() - at);
+  const auto shape = [&form](std::byte* at, size_t size) {
     uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, step);
+    std::memcpy(&word, at, size);
     word = (word & form.keep) | form.set;
-    std::memcpy(bytes.data() + at, &word, step);
-  }
+    std::memcpy(at, &word, size);
+  };
+  const size_t whole = AlignDown(bytes.size(), 8);
+  for (size_t at = 0; at < whole; at += 8) shape(bytes.data() + at, 8);  // wide instructions
+  if (whole < bytes.size()) shape(bytes.data() + whole, bytes.size() - whole);
 }
 
 }  // namespace
