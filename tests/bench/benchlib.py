@@ -51,9 +51,10 @@ def write_file(path, size, seed):
 
 
 class Stoker:
-    def __init__(self, base, ufs, name, passthrough, label=""):
+    def __init__(self, base, ufs, name, passthrough, label="", options=()):
         self.name = name
         self.ufs = ufs
+        self.options = options
         self.passthrough = passthrough
         self.path = os.path.join(base, f"mnt-{name}{label}")
         self.cache = os.path.join(base, f"cache-{name}{label}")
@@ -62,7 +63,7 @@ class Stoker:
     def start(self):
         os.makedirs(self.path, exist_ok=True)
         run(os.path.join(BIN, "stoker"), "mount", self.ufs, self.path, f"--passthrough={self.passthrough}",
-            "-o", f"cache.dirs={self.cache}", "-o", f"log.file={self.log}", "-o", "cache.size=80%")
+            "-o", f"cache.dirs={self.cache}", "-o", f"log.file={self.log}", "-o", "cache.size=80%", *self.options)
         active = self.status()["passthrough"]["active"]
         if active != (self.passthrough == "on"):
             raise SystemExit(f"compare: {self.name}: passthrough is {active}: {self.status()['passthrough']['reason']}")
