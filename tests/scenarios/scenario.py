@@ -110,10 +110,16 @@ def train(data, results, *flags, launcher=()):
     return finish(command, results)
 
 
-def finish(command, results):
+def finish_status(command):
+    """Runs it to its end; AU under the threshold (3) is an answer."""
     out = subprocess.run(command, capture_output=True, text=True)
     if out.returncode not in (0, 3):
         raise SystemExit(f"{' '.join(command)}\nfailed ({out.returncode}):\n{out.stdout}{out.stderr}")
+    return out.stdout
+
+
+def finish(command, results):
+    finish_status(command)
     with open(os.path.join(results, "summary.json"), encoding="utf-8") as file:
         return json.load(file)
 
