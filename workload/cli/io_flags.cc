@@ -51,6 +51,7 @@ const std::vector<ShortOption>& Options() {
       {'B', "odirect", nullptr, "direct transfers (O_DIRECT)"},
       {0, "posix.odirect", nullptr, "the same, as current IOR spells it"},
       {0, "cold-read", nullptr, "give back the files' page cache before reading (not in IOR)"},
+      {0, "no-huge-pages", nullptr, "buffers of 4 KiB pages, as IOR has them"},
       {0, "old-table", nullptr, "also the summary in the columns of IOR before 3.0"},
       {0, "mpi", "KIND", "auto, off, mpich or openmpi (default auto: as the launcher wants it)"},
       {0, "json", "FILE", "write all results to FILE, which must not exist"},
@@ -162,6 +163,10 @@ class Table {
     Add("B", "useO_DIRECT", Switch(o.direct));
     Add("posix.odirect", "", Switch(o.direct));
     Add("cold-read", "", Switch(o.cold_read));
+    Add("no-huge-pages", "", [&o](const std::string&, const std::string&) {
+      o.huge_pages = false;
+      return Status::Ok();
+    });
     Add("old-table", "", Switch(command.old_table));
     Add("json", "", Text(o.json));
     Add("mpi", "", [&command](const std::string& flag, const std::string& value) -> Status {

@@ -44,6 +44,7 @@ struct IoOptions {
   bool keep_files_with_error = false;  // -K
   bool use_existing = false;           // -E
   bool direct = false;                 // --odirect, -B, --posix.odirect
+  bool huge_pages = true;              // of the buffers; --no-huge-pages (ours)
   bool cold_read = false;              // --cold-read (ours): give back the files' page cache before reading
   uint64_t delay_s = 0;                // -d: before each phase
   uint64_t max_minutes = 0;            // -T: no repetition begins later

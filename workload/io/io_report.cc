@@ -199,6 +199,7 @@ std::string IoJson(const IoOptions& options, const IoOutcome& outcome, const IoN
                      {"fsyncperwrite", options.fsync_per_write},
                      {"useO_DIRECT", options.direct},
                      {"coldRead", options.cold_read},
+                     {"hugePages", options.huge_pages},
                      {"reorderTasks", options.shift_tasks},
                      {"taskPerNodeOffset", options.task_offset},
                      {"reorderTasksRandom", options.random_tasks},

@@ -256,8 +256,9 @@ Status IoTest::AllocateBuffers() {
   for (uint64_t i = 0; i < team_.tasks_here(); ++i) {
     tasks_.emplace_back();
     tasks_.back().index = team_.first() + i;
-    ASSIGN_OR_RETURN(tasks_.back().buffer,
-                     TransferBuffer::Allocate(Pattern::BufferBytes(options_.transfer_bytes)));
+    ASSIGN_OR_RETURN(
+        tasks_.back().buffer,
+        TransferBuffer::Allocate(Pattern::BufferBytes(options_.transfer_bytes), options_.huge_pages));
     pattern_->Fill(tasks_.back().buffer);  // so that no page of it is first touched while the clock runs
   }
   return Status::Ok();

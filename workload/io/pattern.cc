@@ -53,7 +53,7 @@ TransferBuffer& TransferBuffer::operator=(TransferBuffer&& other) noexcept {
   return *this;
 }
 
-Result<TransferBuffer> TransferBuffer::Allocate(uint64_t bytes) {
+Result<TransferBuffer> TransferBuffer::Allocate(uint64_t bytes, bool huge_pages) {
   TransferBuffer buffer;
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -61,7 +61,7 @@ Result<TransferBuffer> TransferBuffer::Allocate(uint64_t bytes) {
                   "no memory for a buffer of " + FormatBytes(bytes) + ": use a smaller -t or fewer tasks",
                   errno);
   }
-  ::madvise(memory, bytes, MADV_HUGEPAGE);  // a wish
+  ::madvise(memory, bytes, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);  // a wish
   buffer.data_ = static_cast<std::byte*>(memory);
   buffer.size_ = bytes;
   return buffer;

@@ -8,8 +8,9 @@
 
 namespace stoker::bench {
 
-/// Page-aligned memory, on huge pages where the system has them (the kernel then pins a direct transfer's
-/// buffer quickly). Move-only.
+/// Page-aligned memory, on huge pages where asked for and where the system has them: a direct transfer of 1
+/// MiB is then one piece of memory instead of 256, which the kernel pins quickly and need not split for the
+/// device. Move-only.
 class TransferBuffer {
  public:
   TransferBuffer() = default;
@@ -19,7 +20,7 @@ class TransferBuffer {
   TransferBuffer(const TransferBuffer&) = delete;
   TransferBuffer& operator=(const TransferBuffer&) = delete;
   /// kBusy: no memory.
-  static Result<TransferBuffer> Allocate(uint64_t bytes);
+  static Result<TransferBuffer> Allocate(uint64_t bytes, bool huge_pages = true);
   std::byte* data() const { return data_; }
   uint64_t size() const { return size_; }
 

@@ -20,7 +20,7 @@ struct TaskRecord {
   double stonewall_end = 0;  // when it passed the time limit; 0: there was none
   uint64_t done = 0;         // transfers or items
   uint64_t stonewall_done = 0;
-  uint64_t wrong = 0;       // words or files
+  uint64_t wrong = 0;         // words or files
   std::string first_wrong{};  // the first of them
   Status failure{};
 };

@@ -87,6 +87,8 @@ TEST(IoFlags, DirectivesDoWhatTheirLettersDo) {
 }
 
 TEST(IoFlags, ThreeSpellingsOfDirect) {
+  EXPECT_TRUE(Good("-B").huge_pages);
+  EXPECT_FALSE(Good("-B --no-huge-pages").huge_pages);
   EXPECT_TRUE(Good("-B").direct && Good("--odirect").direct && Good("--posix.odirect").direct);
 }
 
