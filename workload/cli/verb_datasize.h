@@ -19,6 +19,7 @@ class DatasizeVerb final : public Verb {
 
  private:
   TrainingFlags flags_;
+  std::string probe_;  // folder; "": no probe
   Command command_;
 };
 

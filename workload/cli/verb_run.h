@@ -21,6 +21,8 @@ class RunVerb final : public Verb {
 
  private:
   TrainingFlags flags_;
+  std::string probe_ = "off";
+  bool self_test_ = false;
   Command command_;
 };
 

@@ -48,6 +48,17 @@ Json LatencyJson(const Histogram& ns) {
               {"p99", micros(0.99)}, {"p999", micros(0.999)}, {"max", static_cast<double>(ns.max()) / 1e3}};
 }
 
+Json ProbeJson(const ProbeResult& probe) {
+  return Json{{"bytes", probe.bytes},
+              {"files", probe.files},
+              {"threads", probe.threads},
+              {"seconds", probe.seconds},
+              {"MiB_per_second", probe.bytes_per_s / static_cast<double>(kMiB)},
+              {"page_cache_share_before", Share(probe.page_cache_before)},
+              {"errors", probe.errors},
+              {"hung", probe.hung}};
+}
+
 Json DaemonJson(const DaemonCounters& daemon, uint64_t bytes_read) {
   return Json{
       {"version", daemon.version},
@@ -150,6 +161,8 @@ Json StokerJson(const RunRecord& record) {
   out["cpu_user_seconds"] = record.log.cpu_user_s;
   out["cpu_system_seconds"] = record.log.cpu_system_s;
   out["cpu_seconds_per_GB"] = harness.cpu_s_per_gb;
+  if (record.probe) out["probe"] = ProbeJson(*record.probe);
+  if (record.self_test_au) out["self_test_au_percent"] = *record.self_test_au;
   out["client_cores"] = record.cpu.cores;
   out["client_cpu_share"] = record.cpu.process;
   out["machine_cpu_share"] = record.cpu.machine;

@@ -12,6 +12,7 @@
 #include "workload/base/cpu_use.h"
 #include "workload/base/daemon_counters.h"
 #include "workload/base/host.h"
+#include "workload/report/prerun.h"
 #include "workload/report/report.h"
 #include "workload/report/time_series.h"
 
@@ -69,7 +70,9 @@ struct RunRecord {
   TrainingLog log;
   CacheState cache;
   CpuUse cpu;
-  TimeSeries series;  // empty for runs that read nothing
+  std::optional<ProbeResult> probe;    // run --probe on
+  std::optional<double> self_test_au;  // %, of run --self-test
+  TimeSeries series;                   // empty for runs that read nothing
   uint64_t steps = 0;
   std::string note;  // why figures are defined but meaningless, or ""
 

@@ -1,4 +1,4 @@
-"""Drives `stoker-bench capacity` as a user does."""
+"""Drives `stoker-bench capacity`, and what is looked at before a run, as a user does."""
 import json
 import os
 import re
@@ -22,12 +22,80 @@ def bench(*arguments):
     return subprocess.run([BENCH, *arguments], capture_output=True, text=True, timeout=120)
 
 
-class Capacity(unittest.TestCase):
+class Case(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="stoker-capacity-", dir=os.environ.get("STOKER_TEST_TMP"))
         self.addCleanup(shutil.rmtree, self.dir)
+        self.data = os.path.join(self.dir, "data")
         self.results = os.path.join(self.dir, "results")
 
+
+class Prerun(Case):
+    def run_bench(self, *arguments):
+        return bench("run", "--data-dir", self.data, "--results-dir", self.results, "--results-layout", "flat", *SMALL,
+                     "--param", "train.epochs=1", "--param", "train.computation_time=0.02", "--param", "metric.au=0.2",
+                     *arguments)
+
+    def test_probe_and_self_test_before_a_run(self):
+        self.assertEqual(bench("datagen", "--data-dir", self.data, *SMALL).returncode, 0)
+        done = self.run_bench("--probe", "on", "--self-test")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        lines = done.stdout.splitlines()
+        required = next(i for i, line in enumerate(lines) if line.startswith("Required: 4.8 MiB/s at AU 100 %, 1.0 MiB/s at "
+                                                                             "the threshold of 20 %"))
+        available = next(i for i, line in enumerate(lines) if line.startswith("Available: "))
+        epoch = next(i for i, line in enumerate(lines) if line.startswith("epoch 1 of 1"))
+        self.assertLess(required, available)
+        self.assertLess(available, epoch)
+        self.assertRegex(lines[available], r"a probe of 5\.\d MiB in 60 files by 4 threads in \d+\.\d s, its pages given "
+                                           r"back$")
+        with open(os.path.join(self.results, "summary.json")) as file:
+            summary = json.load(file)["stoker"]
+        train = os.path.join(self.data, "unet3d", "train")
+        self.assertEqual(summary["probe"]["bytes"], sum(os.path.getsize(os.path.join(train, name))
+                                                        for name in os.listdir(train)))
+        self.assertEqual(summary["probe"]["errors"], 0)
+        self.assertRegex(done.stdout, r"(?m)^Self-test: without reading AU \d+\.\d\d % in 150 steps$")
+        self.assertLessEqual(summary["self_test_au_percent"], 100)
+        self.assertEqual("without reading AU is" in done.stderr, summary["self_test_au_percent"] < 99.5)
+        self.assertEqual(summary["files_read"], 60, "the probe's reads are not the run's")
+
+    def test_without_being_asked_nothing_is_read_before_the_run(self):
+        self.assertEqual(bench("datagen", "--data-dir", self.data, *SMALL).returncode, 0)
+        done = self.run_bench()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("Required: ", done.stdout)
+        self.assertNotIn("Available: ", done.stdout)
+        with open(os.path.join(self.results, "summary.json")) as file:
+            summary = json.load(file)["stoker"]
+        self.assertNotIn("probe", summary)
+        self.assertNotIn("self_test_au_percent", summary)
+
+    def test_datasize_probes_a_folder(self):
+        size = ("datasize", "--host-memory-in-gb", "32", "--num-accelerators", "2")
+        done = bench(*size)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Required: 12082.3 MiB/s at AU 100 %, 10874.1 MiB/s at the threshold of 90 %", done.stdout)
+        self.assertIn("91.2 Gb/s of file bytes at the threshold, 101 Gb/s at AU 100 %", done.stdout)
+        self.assertIn("Read buffers of run: at most 8.0 MiB", done.stdout)
+        os.mkdir(self.data)
+        with open(os.path.join(self.data, "file"), "wb") as file:
+            file.write(os.urandom(3_000_000))
+        done = bench(*size, "--probe", self.data)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"Available: .* a probe of 2\.9 MiB in 1 file by 1 thread in ")
+        done = bench(*size, "--probe", os.path.join(self.dir, "missing"))
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"^stoker-bench: --probe: .*missing: No such file or directory; give a folder with "
+                                      r"files on the storage\n$")
+
+    def test_wrong_probe(self):
+        done = self.run_bench("--probe", "yes")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, 'stoker-bench: --probe: "yes" is not one of off, on\n')
+
+
+class Capacity(Case):
     def found(self):
         with open(os.path.join(self.results, "capacity.json")) as file:
             return json.load(file)["results"]
@@ -52,9 +120,8 @@ class Capacity(unittest.TestCase):
                 self.assertAlmostEqual(100 * measured["compute_share"], measured["au_percent"], 6)
 
     def test_storage_that_feeds_nobody(self):
-        data = os.path.join(self.dir, "data")
-        self.assertEqual(bench("datagen", "--data-dir", data, *SMALL).returncode, 0)
-        done = bench("capacity", "--data-dir", data, *SMALL, "--results-dir", self.results, "--param",
+        self.assertEqual(bench("datagen", "--data-dir", self.data, *SMALL).returncode, 0)
+        done = bench("capacity", "--data-dir", self.data, *SMALL, "--results-dir", self.results, "--param",
                      "train.computation_time=0.000001", "--param", "metric.au=0.99")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertIn("unet3d: With 95 % confidence not even one b200 is fed: AU ", done.stdout)
@@ -100,11 +167,10 @@ class Capacity(unittest.TestCase):
         self.refused("metric.au: the capacity for unet3d needs a threshold above 0; any number of accelerators has AU 0",
                      *NULL, *results, "--param", "metric.au=0")
         # The second workload's dataset is looked for before the first is measured.
-        data = os.path.join(self.dir, "data")
-        self.assertEqual(bench("datagen", "--data-dir", data, *SMALL).returncode, 0)
-        done = bench("capacity", "--data-dir", data, *SMALL, *results, "--workload", "unet3d,cosmoflow")
+        self.assertEqual(bench("datagen", "--data-dir", self.data, *SMALL).returncode, 0)
+        done = bench("capacity", "--data-dir", self.data, *SMALL, *results, "--workload", "unet3d,cosmoflow")
         self.assertEqual(done.returncode, 2)
-        self.assertRegex(done.stderr, "^stoker-bench: cosmoflow: no dataset: the folder " + re.escape(data))
+        self.assertRegex(done.stderr, "^stoker-bench: cosmoflow: no dataset: the folder " + re.escape(self.data))
         self.assertEqual(done.stdout, "")
         self.assertFalse(os.path.exists(self.results))
 
