@@ -15,13 +15,19 @@ namespace {
 
 constexpr size_t kProbeFiles = 4096;
 
+/// Of one read call of the run.
+uint64_t PieceBytes(const Command& command) {
+  return DefaultPieceBytes(*command.profile.format, command.rules.read_shape,
+                           command.accelerators * command.profile.read_threads);
+}
+
 /// The demand of this many accelerators on a dataset of this size.
 Prerun PrerunOf(const Command& command, const Datasize& size) {
   const Profile& profile = command.profile;
   const uint64_t samples = size.files * profile.num_samples_per_file;
-  const Demand demand = ComputeDemand(profile.record_bytes, profile.batch_size, profile.computation_time,
-                                      command.accelerators, 0, profile.epochs, samples, profile.read_threads,
-                                      DefaultPieceBytes(command.rules.read_shape));
+  const Demand demand =
+      ComputeDemand(profile.record_bytes, profile.batch_size, profile.computation_time, command.accelerators,
+                    0, profile.epochs, samples, profile.read_threads, PieceBytes(command));
   Print("Read buffers of run: at most " + FormatBytes(demand.buffer_bytes));
   Prerun out;
   out.bytes_per_s = demand.bytes_per_s;
@@ -38,7 +44,7 @@ Result<ProbeResult> Probe(const Command& command, const std::string& folder, con
   ProbeOptions options;
   ASSIGN_OR_RETURN(options.paths, FilesBelow(folder, kProbeFiles));
   options.threads = command.accelerators * command.profile.read_threads;
-  options.piece_bytes = DefaultPieceBytes(command.rules.read_shape);
+  options.piece_bytes = PieceBytes(command);
   options.direct = command.rules.read_shape == ReadShape::kODirect;
   return ProbeFiles(options, cancel);
 }

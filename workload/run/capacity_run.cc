@@ -94,18 +94,34 @@ class Search {
     return std::min(there - std::min(there, margins), record_.counted_steps);
   }
 
+  /// The base plan for another number. Planned as if nothing were read: looking for the dataset's files again
+  /// would take longer than a measurement on a slow mount, and looking at the page cache opens files, which
+  /// makes a caching file system fetch them.
+  Result<TrainingPlan> PlanFor(uint64_t accelerators, bool null_storage) const {
+    Command command = base_.record.command;
+    command.accelerators = accelerators;
+    command.null_storage = true;
+    command.seed += record_.measurements.size();
+    command.profile.epochs = 1;
+    command.profile.total_training_steps = 0;
+    ASSIGN_OR_RETURN(TrainingPlan plan, PlanTraining(command));
+    plan.record.command.null_storage = plan.options.null_storage = null_storage;
+    plan.options.dataset = base_.options.dataset;
+    plan.record.cache = base_.record.cache;
+    return plan;
+  }
+
   /// Nothing: the search must end; the record says why.
   std::optional<CapacityMeasurement> Measure(const CapacityProbe& probe, bool null_storage) {
     const uint64_t counted = StepsOf(probe.accelerators);
     const uint64_t margin = record_.margin_steps;
-    TrainingPlan plan = base_;
-    plan.record.command.accelerators = probe.accelerators;
-    plan.record.command.null_storage = null_storage;
-    plan.residency_sample.clear();  // looking opens files, which makes a caching file system fetch them
-    plan.options.ranks = plan.options.order.ranks = probe.accelerators;
-    plan.options.order.seed += record_.measurements.size();
-    plan.options.epochs = 1;
-    plan.options.null_storage = null_storage;
+    Result<TrainingPlan> planned = PlanFor(probe.accelerators, null_storage);
+    if (!planned.ok()) {
+      record_.failure = planned.status();
+      record_.ended_early = "a measurement could not be planned";
+      return std::nullopt;
+    }
+    TrainingPlan& plan = *planned;
     plan.options.steps = plan.record.steps = counted + 2 * margin;
 
     const double fed_s = static_cast<double>(plan.options.steps) * plan.options.computation_time /
@@ -229,7 +245,11 @@ Status BoundByDataset(const TrainingPlan& plan, CapacityRecord& record) {
 }  // namespace
 
 uint64_t MarginSteps(const Profile& profile) {
-  return BatchesInFlight(profile.read_threads, profile.prefetch_size);
+  if (profile.framework == Framework::kPyTorch) {
+    return BatchesInFlight(profile.read_threads, profile.prefetch_size);
+  }
+  const uint64_t shuffled = profile.sample_shuffle == Shuffle::kOff ? 0 : profile.shuffle_size;
+  return profile.prefetch_size + profile.computation_threads + CeilDiv(shuffled, profile.batch_size) + 1;
 }
 
 Result<CapacityPlan> PlanCapacity(const CapacityRequest& request) {

@@ -142,7 +142,8 @@ ProbeOptions ProbeOf(const TrainingPlan& plan) {
   const auto take = [&](uint64_t file) {
     if (taken.size() < wanted && taken.insert(file).second) out.paths.push_back(run.dataset.Path(file));
   };
-  if (run.order.samples <= kMaxOrder) {
+  // A TensorFlow pipeline has an order of its own; its last files are about the last of the list.
+  if (run.framework == Framework::kPyTorch && run.order.samples <= kMaxOrder) {
     const EpochOrder order = MakeEpochOrder(run.order, 0);
     for (uint64_t back = 1; back <= std::min(order.per_rank(), kMaxFiles) && taken.size() < wanted; ++back) {
       for (uint64_t rank = 0; rank < run.order.ranks && taken.size() < wanted; ++rank) {
