@@ -14,7 +14,22 @@ constexpr uint64_t kFooterGuess = 64 * kKiB;  // what readers fetch in the hope 
 constexpr size_t kFootersKept = 4;
 constexpr size_t kGroupsKept = 4;  // the public reader's row_group_cache_size
 
+constexpr size_t kFootersShared = 16;
+
 }  // namespace
+
+Result<std::shared_ptr<const ParquetPlaces>> ParquetFooters::Get(
+    const std::string& path, uint64_t size,
+    const std::function<Result<std::shared_ptr<const ParquetPlaces>>()>& parse) {
+  MutexLock lock(mu_);
+  for (const auto& places : known_) {
+    if (places->path == path && places->size == size) return places;
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<const ParquetPlaces> places, parse());
+  if (known_.size() == kFootersShared) known_.pop_front();
+  known_.push_back(places);
+  return places;
+}
 
 ParquetReader::ParquetReader(ReaderOptions options, Buffer buffer)
     : FileReader(options), buffer_(std::move(buffer)), file_(options.cache_control) {}
@@ -72,7 +87,7 @@ Status ParquetReader::Open(const std::string& path, ReadStats& stats) {
   return Status::Ok();
 }
 
-Result<std::shared_ptr<const ParquetReader::Places>> ParquetReader::ReadFooter(ReadStats& stats) {
+Result<std::shared_ptr<const ParquetPlaces>> ParquetReader::ReadFooter(ReadStats& stats) {
   const uint64_t size = file_.size();
   const uint64_t guess = std::min({kFooterGuess, size, options_.piece_bytes});
   ASSIGN_OR_RETURN(const uint64_t got, file_.Pread(buffer_.get(), guess, size - guess, stats));
@@ -95,8 +110,12 @@ Result<std::shared_ptr<const ParquetReader::Places>> ParquetReader::ReadFooter(R
     }
     footer = long_footer;
   }
-  ASSIGN_OR_RETURN(const ParquetFooter parsed, ParseParquetFooter(footer, size));
+  const auto parse = [&] { return Parse(footer); };
+  return options_.footers != nullptr ? options_.footers->Get(file_.path(), size, parse) : parse();
+}
 
+Result<std::shared_ptr<const ParquetPlaces>> ParquetReader::Parse(std::span<const std::byte> footer) const {
+  ASSIGN_OR_RETURN(const ParquetFooter parsed, ParseParquetFooter(footer, file_.size()));
   std::vector<size_t> wanted;
   for (size_t column = 0; column < parsed.columns.size(); ++column) {
     const std::string& name = parsed.columns[column];
@@ -106,9 +125,9 @@ Result<std::shared_ptr<const ParquetReader::Places>> ParquetReader::ReadFooter(R
     }
   }
   if (wanted.empty()) return Status(Code::kCorruption, "has none of the columns that are to be read");
-  auto places = std::make_shared<Places>();
+  auto places = std::make_shared<ParquetPlaces>();
   places->path = file_.path();
-  places->size = size;
+  places->size = file_.size();
   uint64_t rows = 0;
   for (size_t group = 0; group < parsed.groups(); ++group) {
     places->group_ends.push_back(rows += parsed.group_rows[group]);
@@ -123,7 +142,7 @@ Result<std::shared_ptr<const ParquetReader::Places>> ParquetReader::ReadFooter(R
     }
     ranges.shrink_to_fit();
   }
-  return std::shared_ptr<const Places>(std::move(places));
+  return std::shared_ptr<const ParquetPlaces>(std::move(places));
 }
 
 Status ParquetReader::ReadGroup(size_t group, ReadStats& stats) {

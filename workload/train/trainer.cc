@@ -15,6 +15,7 @@
 #include "cache/base/units.h"
 #include "workload/base/steady.h"
 #include "workload/train/loader.h"
+#include "workload/train/parquet_reader.h"
 #include "workload/train/stream_loader.h"
 #include "workload/train/stream_plan.h"
 #include "workload/train/thread_group.h"
@@ -50,6 +51,7 @@ struct Common {
   const Dataset dataset;
   std::vector<std::shared_ptr<SharedReadStats>> stats;  // [ranks]
   const std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
+  const std::shared_ptr<ParquetFooters> footers = std::make_shared<ParquetFooters>();
   std::atomic<uint64_t> errors{0};
 };
 
@@ -199,6 +201,7 @@ std::unique_ptr<BatchSource> Trainer::MakeSource(uint64_t local, uint64_t steps,
   loader.threads = options_.read_threads;
   loader.prefetch = options_.prefetch;
   loader.reader = options_.reader;
+  loader.reader.footers = common_->footers;
   loader.order = order;
   loader.path_of = [common = common_](uint64_t file) { return common->dataset.Path(file); };
   loader.stats = common_->stats[local];

@@ -7,7 +7,7 @@
 #include "tests/support/temp_dir.h"
 #include "workload/data/datagen.h"
 #include "workload/data/parquet.h"
-#include "workload/train/reader.h"
+#include "workload/train/parquet_reader.h"
 
 namespace stoker::bench {
 namespace {
@@ -86,6 +86,25 @@ TEST_F(ParquetReaderTest, FootersOfTheLastFilesAreRemembered) {
   EXPECT_EQ(stats_.calls, 6u * 3 + 2);
   ASSERT_TRUE(Read(0, 0, 1).ok());
   EXPECT_EQ(stats_.calls, 6u * 3 + 2 + 3) << "forgotten: memory is bounded";
+}
+
+TEST_F(ParquetReaderTest, ReadersThatShareFootersReadThemAllTheSame) {
+  options_.footers = std::make_shared<ParquetFooters>();
+  ASSERT_TRUE(Read(0, 0, 1).ok());
+  const uint64_t bytes = stats_.bytes;
+  reader_.reset();
+  ASSERT_TRUE(Read(0, 0, 1).ok());
+  EXPECT_EQ(stats_.bytes, 2 * bytes);
+  int parsed = 0;
+  const auto parse = [&]() -> Result<std::shared_ptr<const ParquetPlaces>> {
+    ++parsed;
+    return Status(Code::kCorruption, "not known");
+  };
+  EXPECT_TRUE(options_.footers->Get(dataset_.Path(0), bytes_.size(), parse).ok());
+  EXPECT_EQ(parsed, 0);
+  EXPECT_FALSE(options_.footers->Get(dataset_.Path(0), bytes_.size() + 1, parse).ok());
+  EXPECT_FALSE(options_.footers->Get(dataset_.Path(1), bytes_.size(), parse).ok());
+  EXPECT_EQ(parsed, 2);
 }
 
 TEST_F(ParquetReaderTest, ALongFooterIsFetchedWhole) {
