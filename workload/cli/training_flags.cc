@@ -83,7 +83,8 @@ void TrainingFlags::AddReading(CLI::App& app) {
   app.add_option("--read-shape", read_shape_,
                  "npz: the calls of numpy.load; whole: front to back; odirect: the same past the page cache");
   app.add_option("--read-piece", read_piece_,
-                 "Bytes per read call of whole, odirect and parquet (default 1MiB, 8MiB, 1MiB; less with very many threads)");
+                 "Bytes per read call of whole, odirect and parquet (default 1MiB, 8MiB, 1MiB; less with "
+                 "very many threads)");
   app.add_option("--metric", metric_, "Formulas of this round instead");
   app.add_option("--cache-control", cache_control_,
                  "none, or fadvise: give back a file's pages once it was read (default: fadvise for v3.0)");
