@@ -33,7 +33,7 @@ constexpr uint64_t kMaxDefaultWriters = 8;
 /// Files from this size on are flushed one by one; smaller ones in batches of either bound, and by one syncfs
 /// at the end.
 constexpr uint64_t kFlushEachBytes = kMiB;
-constexpr uint64_t kBatchBytes = 32 * kMiB;
+constexpr uint64_t kBatchBytes = 8 * kMiB;
 constexpr uint64_t kBatchFiles = 128;
 /// Files looked at by one thread at a time. A multiple of 64: each thread owns whole words of the bitmap.
 constexpr uint64_t kScanFiles = 4096;
@@ -96,46 +96,52 @@ class TempFile {
 };
 
 /// Small files that are written but still in memory. Flushing each would make the disk wait for every one;
-/// leaving all to the kernel lets it fall behind and then stop the writers. So they go out a batch at a time,
-/// and their pages are given back. Hints all: whether the bytes are on the disk is syncfs's word at the end.
+/// leaving all to the kernel lets it fall behind and then stop the writers. So they go out a batch at a time:
+/// one is on its way to the disk while the next is made, and then its pages are given back. Hints all:
+/// whether the bytes are on the disk is syncfs's word at the end.
 class Settler {
  public:
   explicit Settler(uint64_t most_files) : most_files_(most_files) {}
-  ~Settler() { Settle(); }
+  ~Settler() {
+    Settle();
+    Settle();
+  }
   Settler(const Settler&) = delete;
   Settler& operator=(const Settler&) = delete;
 
   void Add(Fd file, uint64_t bytes) {
-    files_.push_back(std::move(file));
+    written_.push_back(std::move(file));
     bytes_ += bytes;
-    if (bytes_ >= kBatchBytes || files_.size() >= most_files_) Settle();
+    if (bytes_ >= kBatchBytes || written_.size() >= most_files_) Settle();
   }
 
  private:
   void Settle() {
-    for (const Fd& file : files_) {
+    for (const Fd& file : written_) {
       static_cast<void>(::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
     }
-    for (const Fd& file : files_) {
+    for (const Fd& file : on_its_way_) {
       static_cast<void>(::sync_file_range(
           file.get(), 0, 0,
           SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
       static_cast<void>(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED));
     }
-    files_.clear();
+    on_its_way_.clear();
+    on_its_way_.swap(written_);
     bytes_ = 0;
   }
 
   const uint64_t most_files_;
-  std::vector<Fd> files_;
+  std::vector<Fd> written_;
+  std::vector<Fd> on_its_way_;
   uint64_t bytes_ = 0;
 };
 
-/// Open files that one of `writers` may hold at a time.
+/// Files in a batch, of which one of `writers` holds two open.
 uint64_t BatchFiles(uint64_t writers) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
-  return std::clamp<uint64_t>(limit.rlim_cur / 2 / writers, 1, kBatchFiles);
+  return std::clamp<uint64_t>(limit.rlim_cur / 4 / writers, 1, kBatchFiles);
 }
 
 Status WriteFile(const Shared& shared, const SampleWriter& samples, uint64_t file, FileWriter& out,
