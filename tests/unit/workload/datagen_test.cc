@@ -11,6 +11,7 @@
 #include <map>
 
 #include "cache/base/fd.h"
+#include "tests/support/read_file.h"
 #include "tests/support/temp_dir.h"
 
 namespace stoker::bench {
@@ -32,8 +33,7 @@ std::map<std::string, std::string> Contents(const std::string& folder) {
   std::map<std::string, std::string> out;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;
-    std::ifstream in(entry.path(), std::ios::binary);
-    out[entry.path().lexically_relative(folder)] = {std::istreambuf_iterator<char>(in), {}};
+    out[entry.path().lexically_relative(folder)] = testing::ReadFile(entry.path());
   }
   return out;
 }

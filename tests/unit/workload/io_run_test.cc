@@ -5,6 +5,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/support/read_file.h"
 #include "tests/support/temp_dir.h"
 #include "workload/io/crew.h"
 #include "workload/io/io_test.h"
@@ -17,8 +18,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 std::vector<std::byte> Contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = stoker::testing::ReadFile(path);
   const auto* const data = reinterpret_cast<const std::byte*>(text.data());
   return {data, data + text.size()};
 }

@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "cache/base/units.h"
+#include "tests/support/read_file.h"
 #include "tests/support/temp_dir.h"
 #include "workload/data/datagen.h"
 #include "workload/data/parquet.h"
@@ -28,8 +30,7 @@ class ParquetReaderTest : public ::testing::Test {
     EXPECT_TRUE(GenerateDataset({dataset_, 2, nullptr}, CancelToken()).ok());
     options_.format = Format::kParquet;
     options_.columns = {"a", "b", "d"};
-    std::ifstream file(dataset_.Path(0), std::ios::binary);
-    bytes_.assign(std::istreambuf_iterator<char>(file), {});
+    bytes_ = testing::ReadFile(dataset_.Path(0));
     const auto whole = std::as_bytes(std::span(bytes_));
     footer_bytes_ = *ParseParquetTail(whole.last(kParquetTailBytes), bytes_.size());
     footer_ = *ParseParquetFooter(
@@ -52,7 +53,7 @@ class ParquetReaderTest : public ::testing::Test {
   const stoker::testing::TempDir dir_;
   Dataset dataset_;
   ReaderOptions options_;
-  std::vector<char> bytes_;
+  std::string bytes_;
   uint64_t footer_bytes_ = 0;
   ParquetFooter footer_;
   std::unique_ptr<FileReader> reader_;
