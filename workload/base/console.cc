@@ -4,19 +4,39 @@
 
 namespace stoker::bench {
 
+namespace {
+
+bool silent_process = false;
+std::string& Prefix() {
+  static std::string prefix;
+  return prefix;
+}
+
+}  // namespace
+
+void SetSpeaker(bool silent, const std::string& prefix) {
+  silent_process = silent;
+  Prefix() = prefix;
+}
+
 void Print(const std::string& text) {
-  std::fputs((text + "\n").c_str(), stdout);
+  PrintRaw(text + "\n");
+}
+
+void PrintRaw(const std::string& text) {
+  if (silent_process) return;
+  std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }
 
 void Warn(const std::string& text) {
   std::fflush(stdout);
-  std::fputs(("WARNING: " + text + "\n").c_str(), stderr);
+  std::fputs(("WARNING: " + Prefix() + text + "\n").c_str(), stderr);
 }
 
 int Fail(const std::string& text, int exit_status) {
   std::fflush(stdout);
-  std::fputs(("stoker-bench: " + text + "\n").c_str(), stderr);
+  std::fputs(("stoker-bench: " + Prefix() + text + "\n").c_str(), stderr);
   return exit_status;
 }
 

@@ -63,6 +63,9 @@ HostInfo ReadHostInfo() {
   HostInfo out;
   char name[256] = "";
   if (::gethostname(name, sizeof name - 1) == 0) out.hostname = name;
+  if (const char* const given = std::getenv("STOKER_HOSTNAME"); given != nullptr && *given != '\0') {
+    out.hostname = given;
+  }
   out.cpus = static_cast<uint64_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   out.meminfo = ReadTable("/proc/meminfo");
   out.cpuinfo = ReadTable("/proc/cpuinfo");

@@ -8,7 +8,8 @@
 
 namespace stoker::bench {
 
-/// This machine, from /proc; fields are empty or 0 where it does not tell.
+/// This machine, from /proc; fields are empty or 0 where it does not tell. STOKER_HOSTNAME in the environment
+/// replaces the name: for containers, whose names say nothing, and tests that take one machine for several.
 struct HostInfo {
   std::string hostname;
   uint64_t cpus = 0;

@@ -40,6 +40,9 @@ class Verb {
   virtual Result<std::string> TakeWords(const std::vector<std::string>&) { return std::string(); }
   /// kInvalidArgument: wrong usage; the message names flag, value and what is allowed. Reads no data yet.
   virtual Status Check() = 0;
+  /// Several processes started by an MPI launcher can do it together. The others are refused there: each of
+  /// many would do all of it.
+  virtual bool spans_processes() const { return false; }
   /// Does the work, talks on stdout and stderr (console.h), returns the exit status. `cancel` is set by
   /// SIGINT and SIGTERM.
   virtual int Run(const CancelToken& cancel) = 0;

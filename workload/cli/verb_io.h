@@ -21,6 +21,7 @@ class IoVerb final : public Verb {
   bool takes_words() const override { return true; }
   Result<std::string> TakeWords(const std::vector<std::string>& words) override;
   Status Check() override { return Status::Ok(); }
+  bool spans_processes() const override { return true; }
   int Run(const CancelToken& cancel) override;
 
  private:

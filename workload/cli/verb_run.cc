@@ -5,6 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/base/units.h"
@@ -15,6 +19,7 @@
 #include "workload/run/self_test.h"
 #include "workload/run/storage_probe.h"
 #include "workload/run/training_run.h"
+#include "workload/run/training_team.h"
 
 namespace stoker::bench {
 namespace {
@@ -61,22 +66,10 @@ Status LookAhead(TrainingPlan& plan, bool probe, bool self_test, const CancelTok
   return Status::Ok();
 }
 
-int RunTraining(const Command& command, bool probe, bool self_test, const CancelToken& cancel) {
-  Result<TrainingPlan> plan = PlanTraining(command);
-  if (!plan.ok()) return Fail(plan.status().message(), kExitUsage);
-  const std::string folder = ResultsFolder(command, plan->record.host.hostname, std::time(nullptr));
-  Result<std::unique_ptr<ResultsDir>> results = ResultsDir::Reserve(folder);
-  if (!results.ok()) return Fail(results.status().message(), kExitUsage);
-  for (const std::string& line : PlanLines(*plan)) Print(line);
-  for (const std::string& warning : PlanWarnings(*plan)) Warn(warning);
-  const Status looked = LookAhead(*plan, probe, self_test, cancel);
-  if (!looked.ok()) return Fail(looked.message(), kExitError);
-
-  const RunRecord record = RunOnce(*plan, cancel, {Print, Warn});
-  int exit_status = ExitStatusOf(record);
-  const Result<std::string> written = WriteResults(**results, record);
-  std::fputs(MetricBlock(record.metric, record.figures, command.accelerators).c_str(), stdout);
-  if (!command.null_storage) {
+/// What a person wants to see of a finished run.
+void PrintFigures(const RunRecord& record) {
+  PrintRaw(MetricBlock(record.metric, record.figures, record.command.accelerators));
+  if (!record.command.null_storage) {
     Print("True bytes: " + FormatBytes(record.log.reads.bytes) + ", " +
           Text("%.1f", record.harness.bytes_per_s / static_cast<double>(kMiB)) + " MiB/s (" +
           Text("%.1f", record.harness.bytes_per_s / 1e6) + " MB/s); generator CPU " +
@@ -84,16 +77,115 @@ int RunTraining(const Command& command, bool probe, bool self_test, const Cancel
   }
   for (const std::string& line : HonestyLines(record)) Print(line);
   for (const std::string& warning : HonestyWarnings(record)) Warn(warning);
-  if (exit_status == kExitInterrupted) Print("Interrupted: the results are partial");
+}
+
+void PrintPlan(const TrainingTeam& team, const TrainingPlan& plan) {
+  for (const std::string& line : PlanLines(plan)) Print(line);
+  if (!team.alone()) Print(team.Describe());
+  if (!team.speaks()) return;
+  for (const std::string& warning : PlanWarnings(plan)) Warn(warning);
+}
+
+/// The hosts of a v0.5 run side by side, their throughputs added up.
+void PrintHosts(const std::vector<TrainingTeam::Outcome>& hosts) {
+  TrainingTeam::Outcome sum;
+  for (const TrainingTeam::Outcome& host : hosts) {
+    Print("host " + host.host + ": AU " + Text("%.2f", host.au_percent) + " %, " +
+          Text("%.2f", host.samples_per_s) + " samples/s, " + Text("%.1f", host.mib_per_s) +
+          " MiB/s nominal, exit status " + std::to_string(host.exit_status) + ", " + host.folder);
+    sum.samples_per_s += host.samples_per_s;
+    sum.mib_per_s += host.mib_per_s;
+  }
+  Print("all " + std::to_string(hosts.size()) + " hosts: " + Text("%.2f", sum.samples_per_s) +
+        " samples/s, " + Text("%.1f", sum.mib_per_s) + " MiB/s nominal");
+}
+
+int Leave(TrainingTeam& team, const TrainingTeam::Outcome& mine) {
+  std::vector<TrainingTeam::Outcome> hosts;
+  const int status = team.End(mine, hosts);
+  if (!hosts.empty()) PrintHosts(hosts);
+  return status;
+}
+
+/// Ends before any work: says what is wrong, a sentence a line.
+int Refuse(TrainingTeam& team, const Status& why, int exit_status) {
+  std::istringstream lines(why.message());
+  for (std::string line; std::getline(lines, line);) Fail(line, exit_status);
+  TrainingTeam::Outcome nothing;
+  nothing.exit_status = exit_status;
+  std::vector<TrainingTeam::Outcome> hosts;
+  return team.End(nothing, hosts);
+}
+
+/// Figures and results of the run that this process leads.
+TrainingTeam::Outcome Conclude(const RunRecord& record, ResultsDir& results) {
+  TrainingTeam::Outcome out;
+  out.exit_status = ExitStatusOf(record);
+  const Result<std::string> written = WriteResults(results, record);
+  PrintFigures(record);
+  if (out.exit_status == kExitInterrupted) Print("Interrupted: the results are partial");
   Print(Verdict(record));
   if (!written.ok()) {
-    exit_status = Fail("the results could not be written: " + written.status().message(), kExitError);
+    out.exit_status = Fail("the results could not be written: " + written.status().message(), kExitError);
   } else {
     Print("summary: " + *written);
   }
-  if (record.log.stuck) {
+  out.host = record.host.hostname;
+  out.au_percent = record.figures.au_mean_percent;
+  out.samples_per_s = record.figures.samples_mean;
+  out.mib_per_s = record.figures.mib_mean;
+  out.folder = results.folder();
+  return out;
+}
+
+int RunTraining(Command command, MpiChoice mpi, bool probe, bool self_test, const CancelToken& cancel) {
+  Result<std::unique_ptr<Communicator>> world = OpenCommunicator(mpi, DetectLaunch(), ModuleDirs());
+  if (!world.ok()) return Fail(world.status().message(), kExitUsage);
+  TrainingTeam team(std::move(*world));
+  const auto speak = [&] {
+    if (!team.alone()) SetSpeaker(!team.speaks(), team.speaks() ? "" : team.name() + ": ");
+  };
+  speak();
+  const Status assembled = team.Assemble(command);
+  if (!assembled.ok()) return Refuse(team, assembled, kExitUsage);
+  speak();  // the name has the host now
+
+  Result<TrainingPlan> plan = PlanTraining(command);
+  Status problem = plan.status();
+  std::unique_ptr<ResultsDir> results;
+  if (problem.ok() && team.leads()) {
+    const std::string folder = team.independent()
+                                   ? team.independent_folder()
+                                   : ResultsFolder(command, plan->record.host.hostname, std::time(nullptr));
+    Result<std::unique_ptr<ResultsDir>> reserved = ResultsDir::Reserve(folder);
+    problem = reserved.status();
+    if (reserved.ok()) results = std::move(*reserved);
+  }
+  int refusal = kExitUsage;
+  if (problem.ok()) {
+    team.Share(*plan);
+    PrintPlan(team, *plan);
+    problem = LookAhead(*plan, probe, self_test, cancel);
+    if (!problem.ok()) refusal = kExitError;
+  }
+  std::vector<std::string> warnings;
+  const Status ready = team.Ready(problem, plan.ok() ? &*plan : nullptr, warnings);
+  if (!ready.ok()) return Refuse(team, ready, refusal);
+  for (const std::string& warning : warnings) Warn(warning);
+
+  RunRecord mine = RunOnce(*plan, cancel, {Print, Warn});
+  const bool stuck = mine.log.stuck;
+  const Result<RunRecord> record = team.Collect(std::move(mine));
+  TrainingTeam::Outcome outcome;
+  if (!record.ok()) {
+    outcome.exit_status = Fail(record.status().message(), kExitError);
+  } else if (team.leads()) {
+    outcome = Conclude(*record, *results);
+  }
+  const int exit_status = Leave(team, outcome);
+  if (stuck) {
     // Threads wait in reads that may never return; destructors would wait for them.
-    results->reset();
+    results.reset();
     std::fflush(nullptr);
     ::_exit(exit_status);
   }
@@ -115,9 +207,11 @@ void RunVerb::AddFlags(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--self-test", self_test_,
                "Before the run, a short one without reading: AU must be 99.5 % or more");
+  mpi_flag_.AddTo(app);
 }
 
 Status RunVerb::Check() {
+  ASSIGN_OR_RETURN(mpi_, mpi_flag_.Choice());
   ASSIGN_OR_RETURN(command_, flags_.Fill());
   if (probe_ != "on" && probe_ != "off") {
     return {Code::kInvalidArgument, NotOneOf("--probe", probe_, {"off", "on"})};
@@ -128,7 +222,7 @@ Status RunVerb::Check() {
 }
 
 int RunVerb::Run(const CancelToken& cancel) {
-  return RunTraining(command_, probe_ == "on", self_test_, cancel);
+  return RunTraining(command_, mpi_, probe_ == "on", self_test_, cancel);
 }
 
 }  // namespace stoker::bench

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "workload/cli/mpi_flag.h"
 #include "workload/cli/training_flags.h"
 #include "workload/cli/verb.h"
 
@@ -16,6 +17,7 @@ class RunVerb final : public Verb {
   }
   void AddFlags(CLI::App& app) override;
   Status Check() override;
+  bool spans_processes() const override { return true; }
   int Run(const CancelToken& cancel) override;
   const Command& command() const { return command_; }
 
@@ -23,6 +25,8 @@ class RunVerb final : public Verb {
   TrainingFlags flags_;
   std::string probe_ = "off";
   bool self_test_ = false;
+  MpiFlag mpi_flag_;
+  MpiChoice mpi_ = MpiChoice::kAuto;
   Command command_;
 };
 

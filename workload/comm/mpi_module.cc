@@ -64,12 +64,12 @@ int Init() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
   int length = 0;
   if (MPI_Get_library_version(text, &length) == MPI_SUCCESS) {
-    LibraryText() = std::string(text, static_cast<size_t>(length));
-    // MPICH's text is a table; its first row is "MPICH Version:\t4.0.2".
-    LibraryText() = LibraryText().substr(0, LibraryText().find('\n'));
-    for (char& letter : LibraryText()) {
-      if (letter == '\t') letter = ' ';
-    }
+    // One makes a table of it, its first row "MPICH Version:\t4.0.2"; the other a list, "Open MPI v4.1.4, …".
+    const std::string whole(text, static_cast<size_t>(length));
+    const std::string first = whole.substr(0, whole.find_first_of("\n,"));
+    const size_t tab = first.find('\t');
+    LibraryText() =
+        tab == std::string::npos ? first : STOKER_MPI_NAME " " + first.substr(first.find_last_of('\t') + 1);
   }
   return Check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }

@@ -76,6 +76,32 @@ Json DaemonJson(const DaemonCounters& daemon, uint64_t bytes_read) {
       {"ufs_errors", daemon.ufs_errors}};
 }
 
+Json CacheJson(const CacheState& state, uint64_t bytes_read) {
+  Json cache;
+  cache["mount"] = state.mount ? state.mount->mountpoint : "";
+  cache["fstype"] = state.mount ? state.mount->fstype : "";
+  cache["source"] = state.mount ? state.mount->source : "";
+  cache["stoker_mount"] = state.mount && state.mount->is_stoker();
+  cache["page_cache_sampled_files"] = state.sampled_files;
+  cache["page_cache_share_before"] = Share(state.page_cache_before);
+  cache["page_cache_share_after"] = Share(state.page_cache_after);
+  if (state.daemon) cache["daemon"] = DaemonJson(*state.daemon, bytes_read);
+  if (!state.daemon_note.empty()) cache["daemon_note"] = state.daemon_note;
+  return cache;
+}
+
+Json HostJson(const HostShare& share) {
+  return Json{{"hostname", share.host.hostname},
+              {"processes", share.processes},
+              {"accelerators", share.accelerators},
+              {"true_bytes", share.true_bytes},
+              {"cpu_seconds", share.cpu_s},
+              {"client_cores", share.cpu.cores},
+              {"client_cpu_share", share.cpu.process},
+              {"machine_cpu_share", share.cpu.machine},
+              {"cache_state", CacheJson(share.cache, share.true_bytes)}};
+}
+
 Json MetricJson(const RunRecord& record) {
   const RunFigures& run = record.figures;
   Json au = Json::array();
@@ -173,17 +199,13 @@ Json StokerJson(const RunRecord& record) {
   out["load_wait_seconds_per_rank"] = harness.load_wait_s;
   out["batches_in_flight_per_rank"] =
       BatchesInFlight(command.profile.read_threads, command.profile.prefetch_size);
-  Json cache;
-  cache["mount"] = record.cache.mount ? record.cache.mount->mountpoint : "";
-  cache["fstype"] = record.cache.mount ? record.cache.mount->fstype : "";
-  cache["source"] = record.cache.mount ? record.cache.mount->source : "";
-  cache["stoker_mount"] = record.cache.mount && record.cache.mount->is_stoker();
-  cache["page_cache_sampled_files"] = record.cache.sampled_files;
-  cache["page_cache_share_before"] = Share(record.cache.page_cache_before);
-  cache["page_cache_share_after"] = Share(record.cache.page_cache_after);
-  if (record.cache.daemon) cache["daemon"] = DaemonJson(*record.cache.daemon, reads.bytes);
-  if (!record.cache.daemon_note.empty()) cache["daemon_note"] = record.cache.daemon_note;
-  out["cache_state"] = cache;
+  out["cache_state"] = CacheJson(record.cache, reads.bytes);
+  if (!record.hosts.empty()) {
+    out["message_library"] = record.message_library;
+    Json hosts = Json::array();
+    for (const HostShare& share : record.hosts) hosts.push_back(HostJson(share));
+    out["hosts"] = hosts;
+  }
   return out;
 }
 
@@ -357,14 +379,18 @@ std::string SummaryJson(const RunRecord& record) {
   const double nominal_bytes = static_cast<double>(command.profile.num_files_train) *
                                static_cast<double>(command.profile.num_samples_per_file) *
                                command.profile.record_bytes;
-  const double memory = static_cast<double>(record.host.memory_bytes);
   const bool hosts_known = command.rules.results != Edition::kV05;
   Json out;
   if (!hosts_known) out["model"] = command.profile.workload;
   out["start"] = IsoTime(StartOf(record));
   out["end"] = IsoTime(EndOf(record));
   out["num_accelerators"] = command.accelerators;
-  if (hosts_known) out["num_hosts"] = 1;
+  std::vector<HostInfo> hosts;
+  for (const HostShare& share : record.hosts) hosts.push_back(share.host);
+  if (hosts.empty()) hosts.push_back(record.host);
+  // What one host reads in an epoch.
+  const double host_bytes = nominal_bytes / static_cast<double>(hosts.size());
+  if (hosts_known) out["num_hosts"] = hosts.size();
   out["hostname"] = record.host.hostname;
   out["metric"] = MetricJson(record);
   out["num_files_train"] = command.profile.num_files_train;
@@ -372,13 +398,22 @@ std::string SummaryJson(const RunRecord& record) {
   out["num_samples_per_file"] = command.profile.num_samples_per_file;
   out["epochs"] = command.profile.epochs;
   if (hosts_known) {
-    out["host_cpu_count"] = Json::array({record.host.cpus});
+    Json cpus = Json::array();
+    Json memory_gb = Json::array();
+    Json caching = Json::array();
+    for (const HostInfo& host : hosts) {
+      const auto memory = static_cast<double>(host.memory_bytes);
+      cpus.push_back(host.cpus);
+      memory_gb.push_back(memory / static_cast<double>(kGiB));
+      caching.push_back(host_bytes <= memory ? 1 : 0);
+    }
+    out["host_cpu_count"] = cpus;
     out["host_processor_name"] = record.host.processor;
     out["host_cpuinfo"] = record.host.cpuinfo;
     out["host_meminfo"] = record.host.meminfo;
-    out["host_memory_GB"] = Json::array({memory / static_cast<double>(kGiB)});
-    out["potential_caching"] = Json::array({nominal_bytes <= memory ? 1 : 0});
-    out["data_size_per_host_GB"] = nominal_bytes / static_cast<double>(kGiB);
+    out["host_memory_GB"] = memory_gb;
+    out["potential_caching"] = caching;
+    out["data_size_per_host_GB"] = host_bytes / static_cast<double>(kGiB);
   }
   out["stoker"] = StokerJson(record);
   return Dump(out);

@@ -60,6 +60,17 @@ struct CacheState {
   std::string daemon_note;               // why there is none although it is one
 };
 
+/// One host's part in a run of several processes.
+struct HostShare {
+  HostInfo host;
+  uint64_t processes = 0;
+  uint64_t accelerators = 0;
+  uint64_t true_bytes = 0;
+  double cpu_s = 0;  // user + system of its processes while epochs ran
+  CpuUse cpu;        // of its busiest process
+  CacheState cache;  // as its first process saw it
+};
+
 struct RunRecord {
   Command command;
   HostInfo host;
@@ -73,6 +84,8 @@ struct RunRecord {
   std::optional<ProbeResult> probe;    // run --probe on
   std::optional<double> self_test_au;  // %, of run --self-test
   TimeSeries series;                   // empty for runs that read nothing
+  std::vector<HostShare> hosts;        // in the order of their first ranks; empty for a process alone
+  std::string message_library;         // "" for a process alone
   uint64_t steps = 0;
   std::string note;  // why figures are defined but meaningless, or ""
 

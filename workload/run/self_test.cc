@@ -15,6 +15,7 @@ constexpr double kMostSteps = 1e5;
 StepShares SelfTest(const TrainingPlan& plan, const CancelToken& cancel) {
   TrainerOptions options = plan.options;
   options.null_storage = true;
+  options.others = nullptr;  // each process by itself
   options.epochs = 1;
   options.steps = 1 + static_cast<uint64_t>(std::clamp(std::ceil(kSeconds / options.computation_time),
                                                        kLeastSteps, kMostSteps));

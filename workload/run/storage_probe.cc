@@ -174,12 +174,15 @@ Result<std::vector<std::string>> FilesBelow(const std::string& folder, size_t li
 Prerun PrerunOf(const TrainingPlan& plan) {
   const RunRecord& record = plan.record;
   Prerun out;
-  out.bytes_per_s = record.demand.bytes_per_s;
+  // What this host asks for.
+  const uint64_t ranks = plan.host_ranks > 0 ? plan.host_ranks : record.command.accelerators;
+  const double share = static_cast<double>(ranks) / static_cast<double>(record.command.accelerators);
+  out.bytes_per_s = record.demand.bytes_per_s * share;
   out.au_threshold = record.metric.au_threshold;
-  out.accelerators = record.command.accelerators;
+  out.accelerators = ranks;
   out.best_seconds = record.demand.run_s;
-  out.bytes_of_run =
-      static_cast<double>(record.demand.dataset_bytes) * static_cast<double>(record.command.profile.epochs);
+  out.bytes_of_run = share * static_cast<double>(record.demand.dataset_bytes) *
+                     static_cast<double>(record.command.profile.epochs);
   if (record.cache.mount) out.fstype = record.cache.mount->fstype;
   out.links = NetworkLinks();
   return out;

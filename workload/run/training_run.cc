@@ -261,18 +261,22 @@ std::vector<std::string> PlanLines(const TrainingPlan& plan) {
 std::vector<std::string> PlanWarnings(const TrainingPlan& plan) {
   std::vector<std::string> out;
   const RunRecord& record = plan.record;
-  const uint64_t dataset_bytes = record.demand.dataset_bytes;
+  // Of several hosts each reads its part of every epoch, and the rules add their memories up.
+  const bool part = plan.host_ranks > 0 && plan.host_ranks < record.command.accelerators;
+  const uint64_t dataset_bytes =
+      part ? record.demand.dataset_bytes / record.command.accelerators * plan.host_ranks
+           : record.demand.dataset_bytes;
+  const std::string what = part ? "this host's part of the dataset (" : "the dataset (";
   const uint64_t memory = record.host.memory_bytes;
   if (!record.command.null_storage && memory > 0) {
     if (dataset_bytes <= memory) {
-      out.push_back("the dataset (" + FormatBytes(dataset_bytes) + ") fits in this host's memory (" +
+      out.push_back(what + FormatBytes(dataset_bytes) + ") fits in this host's memory (" +
                     FormatBytes(memory) +
                     "): from the second epoch on it may be read from memory and not from the storage; the "
                     "rules ask for 5 times the memory (stoker-bench datasize)");
     } else if (dataset_bytes < 5 * memory) {
-      out.push_back("the dataset (" + FormatBytes(dataset_bytes) +
-                    ") is less than 5 times this host's memory (" + FormatBytes(memory) +
-                    "), which the rules ask for (stoker-bench datasize)");
+      out.push_back(what + FormatBytes(dataset_bytes) + ") is less than 5 times this host's memory (" +
+                    FormatBytes(memory) + "), which the rules ask for (stoker-bench datasize)");
     }
   }
   if (!record.note.empty()) out.push_back(record.note);

@@ -18,6 +18,7 @@ namespace stoker::bench {
 struct TrainingPlan {
   RunRecord record;  // command, host, metric options, steps, demand, note; the rest is filled by the run
   TrainerOptions options;
+  uint64_t host_ranks = 0;                    // accelerators of this host's processes; 0: all
   uint64_t piece_bytes = 0;                   // of one read call, as it will be
   std::vector<std::string> residency_sample;  // files looked at for the page cache's share; none for --null
 };

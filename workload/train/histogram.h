@@ -37,6 +37,25 @@ class Histogram {
     return max_;
   }
 
+  /// Calls `see(bucket, count)` for each bucket that has counts: with AddCounts() and RaiseMax() the same
+  /// histogram comes out elsewhere.
+  template <typename See>
+  void ForEach(See see) const {
+    for (size_t i = 0; i < kBuckets; ++i) {
+      if (counts_[i] != 0) see(i, counts_[i]);
+    }
+  }
+  /// False, and nothing happens, when there is no such bucket.
+  bool AddCounts(size_t bucket, uint64_t count) {
+    if (bucket >= kBuckets) return false;
+    counts_[bucket] += count;
+    total_ += count;
+    return true;
+  }
+  void RaiseMax(uint64_t max) {
+    if (max > max_) max_ = max;
+  }
+
  private:
   friend class SharedHistogram;
 
