@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "workload/cli/mpi_flag.h"
 #include "workload/cli/training_flags.h"
 #include "workload/cli/verb.h"
 
@@ -14,11 +15,14 @@ class DatagenVerb final : public Verb {
   std::string summary() const override { return "Make the dataset; goes on where an earlier call ended"; }
   void AddFlags(CLI::App& app) override;
   Status Check() override;
+  bool spans_processes() const override { return true; }
   int Run(const CancelToken& cancel) override;
   const Command& command() const { return command_; }
 
  private:
   TrainingFlags flags_;
+  MpiFlag mpi_flag_;
+  MpiChoice mpi_ = MpiChoice::kAuto;
   Command command_;
 };
 

@@ -217,6 +217,7 @@ Inventory TakeInventory(Shared& shared, bool empty, uint64_t threads) {
       if (begin >= dataset.files) break;
       const uint64_t end = std::min(begin + kScanFiles, dataset.files);
       for (uint64_t file = begin; file < end && !shared.cancel.cancelled(); ++file) {
+        if (file % shared.options.parts != shared.options.part) continue;
         const uint64_t bytes = dataset.FileBytes(file);
         struct stat info;
         if (!empty && ::stat(dataset.Path(file).c_str(), &info) == 0) {
@@ -289,7 +290,7 @@ Result<DatagenOutcome> GenerateDataset(const DatagenOptions& options, const Canc
   const std::string train = dataset.folder + "/train";
   const Fd folder(::open(train.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return Status::FromErrno(errno, train);
-  if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (options.part == 0 && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return Status(Code::kBusy,
                   "another datagen is writing to " + train + "; wait for it or give another --data-dir");
   }
@@ -312,11 +313,13 @@ Result<DatagenOutcome> GenerateDataset(const DatagenOptions& options, const Canc
   if (::fstatvfs(folder.get(), &space) == 0 && space.f_blocks > 0) {
     const uint64_t free_bytes =
         static_cast<uint64_t>(space.f_bavail) * space.f_frsize + there.reclaimed_bytes;
-    if (free_bytes < there.missing_bytes) {
+    // The other parts miss about as much.
+    const uint64_t needed = there.missing_bytes * options.parts;
+    if (free_bytes < needed) {
       return Status(Code::kNoSpace,
                     train + " has " + FormatBytes(free_bytes) + " free, the " +
-                        std::to_string(there.missing) + " missing files need " +
-                        FormatBytes(there.missing_bytes) +
+                        std::to_string(there.missing * options.parts) + " missing files need " +
+                        FormatBytes(needed) +
                         "; free some space or make fewer files (--param dataset.num_files_train)");
     }
   }

@@ -14,6 +14,10 @@ struct DatagenOptions {
   Dataset dataset;
   uint64_t writers = 2;
   std::FILE* progress = nullptr;  // where progress goes; nullptr: nowhere
+  /// Several processes share the work: this one writes the files `part`, part + parts, … One of them has part
+  /// 0, which keeps other calls away from the folder.
+  uint64_t part = 0;
+  uint64_t parts = 1;
 };
 
 struct DatagenOutcome {

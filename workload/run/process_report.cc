@@ -162,7 +162,7 @@ std::vector<std::string> ProcessNames(const ProcessCrew& crew, uint64_t accelera
   return out;
 }
 
-Findings CheckCrew(const std::vector<ProcessReport>& reports, uint64_t accelerators, bool independent) {
+Findings CheckSame(const std::vector<ProcessReport>& reports) {
   Findings out;
   const ProcessReport& first = reports.front();
   for (const auto& [version, who] :
@@ -180,6 +180,11 @@ Findings CheckCrew(const std::vector<ProcessReport>& reports, uint64_t accelerat
                            "; give every process the same command line");
     }
   }
+  return out;
+}
+
+Findings CheckCrew(const std::vector<ProcessReport>& reports, uint64_t accelerators, bool independent) {
+  Findings out = CheckSame(reports);
   if (!out.faults.empty()) return out;
   const ProcessCrew crew = CrewOf(reports);
   CheckShares(crew, reports.size(), accelerators, out);

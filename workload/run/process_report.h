@@ -48,7 +48,9 @@ struct Findings {
   std::vector<std::string> faults;
   std::vector<std::string> warnings;
 };
-/// Versions, parameters, even numbers of ranks. `independent`: hosts are runs of their own (v0.5). Pure.
+/// Versions and parameters. Pure.
+Findings CheckSame(const std::vector<ProcessReport>& reports);
+/// That, and even numbers of ranks. `independent`: hosts are runs of their own (v0.5). Pure.
 Findings CheckCrew(const std::vector<ProcessReport>& reports, uint64_t accelerators, bool independent);
 /// Own problems, datasets that differ, clocks that differ. Pure.
 Findings CheckReadiness(const std::vector<ProcessReport>& reports, bool independent);

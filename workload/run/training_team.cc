@@ -131,18 +131,19 @@ Result<std::vector<ProcessReport>> TrainingTeam::Exchange(const ProcessReport& m
   return out;
 }
 
-Status TrainingTeam::Assemble(Command& command) {
+Status TrainingTeam::Assemble(Command& command, bool training) {
   accelerators_ = command.accelerators;
   if (alone()) return Status::Ok();
   patience_ = std::max(command.step_timeout, kLeastPatience);
-  independent_ = command.profile.edition == Edition::kV05;
+  independent_ = training && command.profile.edition == Edition::kV05;
   mine_.version = STOKER_VERSION;
   mine_.hostname = ReadHostInfo().hostname;
   mine_.parameters = SharedParameters(command);
   ASSIGN_OR_RETURN(std::vector<ProcessReport> reports, Exchange(mine_));
   Json told;
   if (speaks()) {
-    const Findings findings = CheckCrew(reports, command.accelerators, independent_);
+    const Findings findings =
+        training ? CheckCrew(reports, command.accelerators, independent_) : CheckSame(reports);
     told["faults"] = Lines(findings.faults);
     told["run"] = independent_ ? NextRun(command.results_dir) : 0;
     for (const ProcessReport& report : reports) told["hosts"].push_back(report.hostname);

@@ -26,7 +26,8 @@ class TrainingTeam {
   /// together; the message (a sentence a line) is for process 0, and "" elsewhere. After success
   /// `command.accelerators` are those of this process's run. kUnavailable, kDeadlineExceeded: some do not
   /// answer; End() will end them.
-  Status Assemble(Command& command);
+  /// `training` false: the processes share other work on the same dataset, whatever the number of each host.
+  Status Assemble(Command& command, bool training = true);
   /// After each process has looked at its dataset and results folder: `problem` is what it found wrong.
   /// Errors as Assemble()'s. Sets `warnings` at process 0.
   Status Ready(const Status& problem, const TrainingPlan* plan, std::vector<std::string>& warnings);
@@ -45,6 +46,7 @@ class TrainingTeam {
   std::string name() const { return world_->NameOf(world_->rank()); }
   /// "4 processes on 2 hosts, 2 accelerators each (MPICH 4.0.2); …": for the plan.
   std::string Describe() const;
+  Communicator& all() { return *world_; }
   /// Fills in which ranks of the plan are this process's.
   void Share(TrainingPlan& plan);
 

@@ -160,6 +160,38 @@ class OneRun(Case):
             self.assertEqual(self.summary()["stoker"]["status"], "failed")
 
 
+class Datagen(Case):
+    def files(self, folder):
+        out = {}
+        for base, _, names in os.walk(folder):
+            for name in names:
+                with open(os.path.join(base, name), "rb") as file:
+                    out[os.path.relpath(os.path.join(base, name), folder)] = file.read()
+        return out
+
+    def test_processes_share_the_files_and_write_the_same(self):
+        self.generate()
+        for launcher in self.every():
+            shared = os.path.join(self.dir, launcher.module)
+            done = run(launcher.command(("a", 3, ["datagen", "--data-dir", shared, *SMALL])))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("48 files", done.stdout)
+            self.assertIn("(48 written, 0 already there)", done.stdout)
+            self.assertEqual(self.files(shared), self.files(self.data))
+
+    def test_folders_that_are_not_shared_are_noticed(self):
+        launcher = LAUNCHERS[0]
+        one, two = os.path.join(self.dir, "one"), os.path.join(self.dir, "two")
+        self.refused(launcher, "is not shared", ("a", 1, ["datagen", "--data-dir", one, *SMALL]),
+                     ("b", 1, ["datagen", "--data-dir", two, *SMALL]))
+
+    def test_the_error_of_one_process_ends_all(self):
+        launcher = LAUNCHERS[0]
+        self.refused(launcher, "process 1 on host b.*: cannot make the folder /proc/",
+                     ("a", 1, ["datagen", "--data-dir", self.data, *SMALL]),
+                     ("b", 1, ["datagen", "--data-dir", "/proc/none", *SMALL]))
+
+
 class IndependentHosts(Case):
     def test_v05_hosts_are_runs_of_their_own(self):
         self.generate(*OLD)
