@@ -31,7 +31,7 @@ void TrainingFlags::AddCommon(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--workload", workload_, "Name of a profile")->capture_default_str();
   app.add_option("--accelerator,--accelerator-type", accelerator_,
-                 "v100, a100, h100, b200, as the round allows (default: the round's own)");
+                 "v100, a100, h100, b200, mi355, as workload and round allow (default: the round's own)");
   app.add_option("--param", params_,
                  "key=value: override a key of the profile, e.g. dataset.num_files_train=1600; repeatable")
       ->allow_extra_args(false);

@@ -70,7 +70,8 @@ Status CapacityVerb::Check() {
     ASSIGN_OR_RETURN(request.search.repeats, ParseCount("--repeats", repeats_, 2, 1000));
   }
   if (!confidence_.empty()) {
-    ASSIGN_OR_RETURN(request.search.confidence, ParseNumber("--confidence", confidence_, 0.9999));
+    const Result<double> confidence = ParseNumber("--confidence", confidence_, 0.9999);
+    request.search.confidence = confidence.ok() ? *confidence : 0;
     if (request.search.confidence < 0.5) {
       return {Code::kInvalidArgument, "--confidence: \"" + confidence_ + "\" is not from 0.5 to 0.9999"};
     }

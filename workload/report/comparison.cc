@@ -151,7 +151,7 @@ std::string ComparisonText(const std::vector<ContenderPlace>& places, const std:
     }
     if (figures.client_cpu_limits) {
       notes += "NOTE: while " + places[c].name +
-               " ran the client's CPU was the limit: the storage may be faster than its figures\n";
+               " ran, the client's CPU was nearly all used: the storage may be faster than its figures\n";
     }
   }
   for (const TurnFigures& turn : turns) {

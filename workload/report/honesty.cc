@@ -45,9 +45,9 @@ std::vector<std::string> HonestyWarnings(const RunRecord& record) {
   return {(own ? "the generator used " + Percent(cpu.process) + " of its " + Cores(cpu)
                : "this machine was " + Percent(cpu.machine) +
                      " busy (the generator: " + Percent(cpu.process) + " of its " + Cores(cpu) + ")") +
-          ": the client and not the storage may be the limit; use more client hosts, fewer accelerators on "
-          "each, or --read-shape odirect" +
-          (own ? "" : ", and look what else runs here")};
+          ": the client and not the storage may be the limit; " +
+          (own ? "use more client hosts, fewer accelerators on each, or --read-shape odirect"
+               : "look what else runs here")};
 }
 
 }  // namespace stoker::bench

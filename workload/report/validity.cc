@@ -96,7 +96,8 @@ class Checker {
     }
     if (!own.note.empty()) Add(Severity::kNote, "steps", own.note);
     if (own.client_cpu_limits) {
-      Add(Severity::kNote, "client", "the client's CPU was the limit, not the storage");
+      Add(Severity::kNote, "client",
+          "the client's CPU was nearly all used and may have been the limit, not the storage");
     }
   }
 

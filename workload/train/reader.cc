@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -29,16 +30,30 @@ class SequentialReader : public FileReader {
 
  protected:
   Status ReadAll(int fd, uint64_t size, ReadStats& stats) override {
+    End end{};
     uint64_t at = 0;
     while (at < size) {
       ASSIGN_OR_RETURN(const uint64_t got, CountedPread(fd, buffer_.get(), options_.piece_bytes, at, stats));
       if (got == 0) return CutShort(at, size);
+      Append(end, got);
       at += got;
     }
-    return Status::Ok();
+    if (options_.format != Format::kNpz) return Status::Ok();
+    // A file that was cut reads well to its end; that it is no longer a whole npz shows there.
+    if (size < end.size()) return Status(Code::kCorruption, "not a readable npz: too short");
+    return ParseZipEnd(end).status();
   }
 
  private:
+  using End = std::array<std::byte, kZipEndBytes>;
+
+  /// The last bytes read so far, of which `got` are new in the buffer.
+  void Append(End& end, uint64_t got) const {
+    const uint64_t fresh = std::min<uint64_t>(got, end.size());
+    std::copy(end.begin() + static_cast<ptrdiff_t>(fresh), end.end(), end.begin());
+    std::copy_n(buffer_.get() + (got - fresh), fresh, end.end() - static_cast<ptrdiff_t>(fresh));
+  }
+
   const Buffer buffer_;
 };
 

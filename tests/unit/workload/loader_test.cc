@@ -28,6 +28,7 @@ class LoaderTest : public ::testing::Test {
     OrderOptions order;
     order.samples = count;
     options_.order = std::make_shared<const EpochOrder>(std::vector<uint32_t>(), order);
+    options_.reader.format = Format::kJpeg;  // bytes without a form
     options_.bell = std::make_shared<Doorbell>();
     options_.stats = std::make_shared<SharedReadStats>();
     options_.path_of = [this](uint64_t sample) {

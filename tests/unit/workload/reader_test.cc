@@ -46,6 +46,31 @@ TEST_F(ReaderTest, WholeReadsEveryByteOnce) {
   EXPECT_EQ(stats_.errors, 0u);
 }
 
+TEST_F(ReaderTest, ACutFileIsSeenWhateverTheShape) {
+  const std::string path = dataset_.Path(0);
+  // In the last piece, at a piece's end, at a page's end, to less than an end record, to nothing.
+  for (const uint64_t left :
+       {dataset_.FileBytes(0) - 1, uint64_t{kMiB}, uint64_t{64 * kKiB}, uint64_t{21}, uint64_t{0}}) {
+    fs::resize_file(path, left);
+    for (const ReadShape shape : {ReadShape::kWhole, ReadShape::kODirect, ReadShape::kNpz}) {
+      ReaderOptions options;
+      options.shape = shape;
+      stats_ = ReadStats();
+      EXPECT_FALSE(Read(options, path).ok()) << left << " bytes, " << Name(shape);
+      EXPECT_EQ(stats_.errors, 1u);
+    }
+  }
+}
+
+TEST_F(ReaderTest, TheEndRecordMayLieAcrossTwoReads) {
+  const uint64_t size = dataset_.FileBytes(0);
+  for (const uint64_t over : {1u, 11u, 21u, 22u}) {  // bytes of it that the last read gets
+    ReaderOptions options;
+    options.piece_bytes = size - over;
+    EXPECT_TRUE(Read(options, dataset_.Path(0)).ok()) << over;
+  }
+}
+
 TEST_F(ReaderTest, PieceSizeIsObeyed) {
   ReaderOptions options;
   options.piece_bytes = 64 * kKiB;
@@ -158,7 +183,9 @@ TEST_F(ReaderTest, TheMeterCountsAlong) {
 TEST_F(ReaderTest, AnEmptyFileIsReadWhole) {
   const std::string path = dir_ / "empty";
   std::ofstream(path).close();
-  EXPECT_TRUE(Read({}, path).ok());
+  ReaderOptions options;
+  options.format = Format::kJpeg;
+  EXPECT_TRUE(Read(options, path).ok());
   EXPECT_EQ(stats_.bytes, 0u);
 }
 
