@@ -7,7 +7,10 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "cache/base/spelling.h"
 #include "fuse/config_schema.h"
 
 namespace stoker {
@@ -101,6 +104,35 @@ class ConfigOptions {
   std::map<std::string, std::string> values_;  // node-based: addresses stay
 };
 
+/// What was not understood, with the nearest word of ours; else the parser's own text.
+std::string WrongUsage(const CLI::App& app, const std::string& parsers_text) {
+  const CLI::App* where = &app;
+  std::string verb;
+  for (auto chosen = app.get_subcommands(); !chosen.empty(); chosen = where->get_subcommands()) {
+    where = chosen.front();
+    verb += " " + where->get_name();
+  }
+  const std::string help = "see `stoker" + verb + " --help`";
+  const std::vector<std::string> rest = app.remaining(true);
+  if (rest.empty()) return parsers_text + ": " + help;
+  const std::string word = rest.front().substr(0, rest.front().find('='));
+  std::vector<std::string> known;
+  const bool flag = word.rfind('-', 0) == 0;
+  if (flag) {
+    for (const CLI::Option* option : where->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+  } else {
+    for (const CLI::App* sub : where->get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(sub->get_name());
+    }
+    if (known.empty()) return "unexpected argument '" + word + "': " + help;
+  }
+  const std::string near = NearestSpelling(word, known);
+  return (flag ? "unknown flag " : "unknown command ") + word + ": " +
+         (near.empty() ? help : "did you mean " + near + "?");
+}
+
 int Run(int argc, const char* const* argv, const CliHooks& hooks) {
   CLI::App app(
       "Stoker keeps accelerators fed: a dataset on slow storage, read through a cache on this node's own "
@@ -170,9 +202,7 @@ int Run(int argc, const char* const* argv, const CliHooks& hooks) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version: printed on stdout
-    std::string verb;
-    for (const CLI::App* chosen : app.get_subcommands()) verb += " " + chosen->get_name();
-    std::fprintf(stderr, "stoker: %s: see `stoker%s --help`\n", error.what(), verb.c_str());
+    std::fprintf(stderr, "stoker: %s\n", WrongUsage(app, error.what()).c_str());
     return kExitBadInput;
   }
 

@@ -101,6 +101,12 @@ TEST_F(CliTest, WrongCommandLines) {
   EXPECT_THAT(Run({"mount", "/x", "/y", "--nonsense"}).err, HasSubstr("--nonsense"));
   EXPECT_EQ(Run({"warm"}).exit_status, kExitBadInput);
   EXPECT_EQ(Run({"fly"}).exit_status, kExitBadInput);
+  EXPECT_EQ(Run({"fly"}).err, "stoker: unknown command fly: see `stoker --help`\n");
+  EXPECT_EQ(Run({"stats"}).err, "stoker: unknown command stats: did you mean status?\n");
+  EXPECT_EQ(Run({"config", "shwo"}).err, "stoker: unknown command shwo: did you mean show?\n");
+  EXPECT_EQ(Run({"status", "--jso"}).err, "stoker: unknown flag --jso: did you mean --json?\n");
+  EXPECT_EQ(Run({"umount", "/a", "/b"}).err,
+            "stoker: unexpected argument '/b': see `stoker umount --help`\n");
 }
 
 TEST_F(CliTest, ConfigCommandsPrintTheList) {
