@@ -444,6 +444,7 @@ Result<ObjectStoreOptions> MakeStoreOptions(const Settings& settings, uint64_t d
   options.limit_bytes = settings.cache_size.Of(disk_bytes);
   options.min_free_bytes = settings.cache_min_free.Of(disk_bytes);
   options.part_length = settings.prefetch_part_length;
+  options.policy = ParsePolicy(settings.cache_policy).value_or(CachePolicy::kAuto);  // one of its choices
   if (options.limit_bytes < options.part_length) {
     return Invalid("cache.size: of this disk (" + FormatBytes(disk_bytes) + ") it comes to " +
                    FormatBytes(options.limit_bytes) + ", smaller than one part (prefetch.part_length is " +

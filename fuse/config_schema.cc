@@ -20,7 +20,7 @@ constexpr std::string_view kSizeUnit = "bytes with unit (4MiB, 1GB)";
 constexpr std::string_view kDurationUnit = "time with unit (250ms, 60s, 5m)";
 constexpr std::string_view kShareUnit = "bytes with unit, or % of the disk";
 
-const std::array<ConfigKey, 24> kKeys{{
+const std::array<ConfigKey, 25> kKeys{{
     {.name = "cache.dirs",
      .type = ConfigType::kPaths,
      .field = &Settings::cache_dirs,
@@ -48,6 +48,21 @@ const std::array<ConfigKey, 24> kKeys{{
      .unit = kShareUnit,
      .meaning = "Free space of the disk that caching never touches, whoever else fills it.",
      .reason = "other programs on the disk must not run out of space because of a cache"},
+    {.name = "cache.policy",
+     .type = ConfigType::kChoice,
+     .field = &Settings::cache_policy,
+     .default_text = "auto",
+     .unit = "auto, retain, lru or s3fifo",
+     .choices = "auto|retain|lru|s3fifo",
+     .flag = "--cache-policy",
+     .meaning =
+         "What happens when the cache is full. retain: what is there stays, what is new is read past the "
+         "cache, and warm jobs stop; lru: what was used longest ago goes; s3fifo: what was used once goes "
+         "first, what came back stays; auto: whichever of the three does best on what is being read, and "
+         "warm jobs get their room.",
+     .reason = "training reads a dataset in a new order each time: one that does not fit needs retain, one "
+               "that does "
+               "is followed best by lru, and which it is shows only while it is read"},
 
     {.name = "prefetch.enable",
      .type = ConfigType::kBool,
@@ -249,9 +264,8 @@ const std::array<ConfigKey, 24> kKeys{{
      .reason = "a supervisor collects stderr; a background daemon has none"},
 }};
 
-constexpr std::array<ReservedKey, 11> kReserved{{
+constexpr std::array<ReservedKey, 10> kReserved{{
     {"write.mode", "off", "the mount is read-only"},
-    {"cache.policy", "", "there is one eviction policy: the object unused for longest goes first"},
     {"cache.ttl", "never", "cached objects do not expire"},
     {"prefetch.rate", "unlimited", "fetching has no rate limit"},
     {"metadata.rules", "[]", "there are no rules per path"},
@@ -265,7 +279,7 @@ constexpr std::array<ReservedKey, 11> kReserved{{
 
 constexpr std::string_view kNoCacheMeaning =
     "the cache here is set by cache.dirs, cache.size and cache.min_free";
-constexpr std::string_view kNoEviction = "there is one eviction policy here and it has no settings";
+constexpr std::string_view kNoEviction = "cache.policy has no further settings";
 constexpr std::string_view kNoWorker =
     "there are no workers here: the cache is the node's own, set by cache.*";
 constexpr std::string_view kNoS3 = "there is no S3 driver in this version";
@@ -311,7 +325,7 @@ constexpr std::array<AlluxioKey, 84> kAlluxio{{
     {"alluxio.user.client.cache.page.size", "", "set prefetch.part_length instead"},
     {"alluxio.user.client.cache.store.type", "", kNoCacheMeaning},
     {"alluxio.user.client.cache.local.store.file.buckets", "", kNoCacheMeaning},
-    {"alluxio.user.client.cache.evictor.type", "", kNoEviction},
+    {"alluxio.user.client.cache.evictor.type", "", "set cache.policy instead"},
     {"alluxio.user.client.cache.eviction.retries", "", kNoEviction},
     {"alluxio.user.client.cache.async.eviction.enabled", "", kNoEviction},
     {"alluxio.user.client.cache.async.eviction.high.water.mark", "", kNoEviction},

@@ -27,6 +27,7 @@ struct Settings {
   std::vector<std::string> cache_dirs;
   SizeSpec cache_size;
   SizeSpec cache_min_free;
+  std::string cache_policy;
 
   bool prefetch_enable = false;
   uint64_t prefetch_threads = 0;

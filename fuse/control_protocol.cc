@@ -4,6 +4,8 @@
 #include <array>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace stoker {
@@ -70,6 +72,12 @@ Result<std::string> FromHex(const std::string& hex) {
     out += static_cast<char>(high * 16 + low);
   }
   return out;
+}
+
+CachePolicy PolicyFrom(const Json& name) {
+  const std::optional<CachePolicy> policy = ParsePolicy(name.get<std::string>());
+  if (!policy) throw std::invalid_argument("there is no policy " + name.dump());  // for Guarded()
+  return *policy;
 }
 
 Json ProgressJson(const WarmProgress& p) {
@@ -153,7 +161,12 @@ std::string EncodeStatus(const DaemonStatus& s) {
                     {"reserved_bytes", s.cache.reserved_bytes},
                     {"limit_bytes", s.cache.limit_bytes},
                     {"objects", s.cache.objects},
-                    {"complete_objects", s.cache.complete_objects}}},
+                    {"complete_objects", s.cache.complete_objects},
+                    {"policy",
+                     {{"configured", PolicyName(s.policy.configured)},
+                      {"deciding", PolicyName(s.policy.deciding)},
+                      {"reason", s.policy.reason},
+                      {"switches", s.policy.switches}}}}},
                   {"reads",
                    {{"hits", metric("read_hits")},
                     {"misses", metric("read_misses")},
@@ -204,6 +217,13 @@ Result<DaemonStatus> DecodeStatus(std::string_view text) {
     s.cache.limit_bytes = cache.at("limit_bytes").get<uint64_t>();
     s.cache.objects = cache.at("objects").get<uint64_t>();
     s.cache.complete_objects = cache.at("complete_objects").get<uint64_t>();
+    if (cache.contains("policy")) {  // a daemon that was started before an upgrade has none
+      const Json& policy = cache.at("policy");
+      s.policy.configured = PolicyFrom(policy.at("configured"));
+      s.policy.deciding = PolicyFrom(policy.at("deciding"));
+      s.policy.reason = policy.at("reason").get<std::string>();
+      s.policy.switches = policy.at("switches").get<uint64_t>();
+    }
     const Json& fetch = json.at("prefetch");
     s.fetch.in_flight_bytes = fetch.at("in_flight_bytes").get<uint64_t>();
     s.fetch.queued = fetch.at("queued").get<uint64_t>();

@@ -27,6 +27,7 @@ struct DaemonStatus {
   bool stopping = false;
   PassthroughState passthrough;
   StoreUsage cache;
+  PolicyReport policy;
   FetchEngineState fetch;
   uint64_t warm_jobs_running = 0;
   std::map<std::string, int64_t> metrics;  // by field name of Metrics

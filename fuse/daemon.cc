@@ -223,6 +223,7 @@ DaemonStatus Daemon::Describe() {
   status.stopping = stop_.requested();
   status.passthrough = session_->passthrough();
   status.cache = store_->Usage();
+  status.policy = store_->Policy();
   status.fetch = engine_->State();
   for (const WarmProgress& job : warmer_->List()) {
     if (job.state == WarmProgress::State::kRunning) ++status.warm_jobs_running;

@@ -33,6 +33,13 @@ std::string CacheText(const StoreUsage& usage) {
   return out;
 }
 
+std::string PolicyText(const PolicyReport& policy) {
+  std::string out(PolicyName(policy.configured));
+  if (policy.configured != CachePolicy::kAuto) return out;
+  return out + ", now " + std::string(PolicyName(policy.deciding)) + " (changed " +
+         std::to_string(policy.switches) + " times)";
+}
+
 }  // namespace
 
 std::string StatusPage(const DaemonStatus& s) {
@@ -49,7 +56,10 @@ std::string StatusPage(const DaemonStatus& s) {
   out += Line("passthrough", s.passthrough.reason);
   out += Line("cache", CacheText(s.cache) + " in " + s.cache_dir);
   out += Line("", std::to_string(s.cache.objects) + " objects, " + std::to_string(s.cache.complete_objects) +
-                      " of them whole files; " + number("cache_evicted_objects") + " evicted");
+                      " of them whole files; " + number("cache_evicted_objects") + " evicted, " +
+                      number("cache_refused") + " parts not taken in");
+  out += Line("policy", PolicyText(s.policy));
+  out += Line("", s.policy.reason);
   out += Line("opens", number("opens") + ", of which passthrough " + number("opens_passthrough"));
   out += Line("reads", number("read_hits") + " hits, " + number("read_misses") + " misses; " +
                            bytes("read_bytes_delivered") + " delivered, " + bytes("read_bytes_cache") +

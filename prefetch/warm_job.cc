@@ -274,6 +274,7 @@ void WarmJob::Cancel() {
 
 WarmProgress WarmJob::Progress() const {
   const StoreUsage usage = store_.Usage();
+  const bool retains = store_.Policy().configured == CachePolicy::kRetain;
   MutexLock lock(mu_);
   WarmProgress progress = progress_;
   if (progress.state == WarmProgress::State::kRunning) {
@@ -288,13 +289,16 @@ WarmProgress WarmJob::Progress() const {
     progress.eta_seconds = 0;
   }
   progress.failures.reserve(failures_.size());
+  std::string no_room = "no room in the cache: the paths of this job need " +
+                        FormatBytesExact(progress.bytes_total) + ", cache.size is " +
+                        FormatBytesExact(usage.limit_bytes);
+  no_room +=
+      retains && progress.bytes_total <= usage.limit_bytes
+          ? " and it keeps what it has (cache.policy: retain); set cache.policy: auto, which makes room "
+            "for warm jobs, or raise cache.size"
+          : "; raise it or warm less";
   for (const auto& [path, why] : failures_) {
-    progress.failures.emplace_back(path, why.code() != Code::kNoSpace
-                                             ? why.message()
-                                             : "no room in the cache: the paths of this job need " +
-                                                   FormatBytesExact(progress.bytes_total) +
-                                                   ", cache.size is " + FormatBytesExact(usage.limit_bytes) +
-                                                   "; raise it or warm less");
+    progress.failures.emplace_back(path, why.code() == Code::kNoSpace ? no_room : why.message());
   }
   return progress;
 }

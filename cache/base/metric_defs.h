@@ -45,6 +45,14 @@
   X(cache_committed_parts,  Counter, "stoker_cache_committed_parts_total",  "parts",    "parts committed to the index") \
   X(cache_evicted_objects,  Counter, "stoker_cache_evicted_objects_total",  "objects",  "objects evicted for space") \
   X(cache_evicted_bytes,    Counter, "stoker_cache_evicted_bytes_total",    "bytes",    "allocated bytes of evicted objects") \
+  X(cache_evicted_retain,   Counter, "stoker_cache_evicted_retain_total",   "objects",  "of these: chosen while retain decided") \
+  X(cache_evicted_lru,      Counter, "stoker_cache_evicted_lru_total",      "objects",  "of these: chosen while lru decided") \
+  X(cache_evicted_s3fifo,   Counter, "stoker_cache_evicted_s3fifo_total",   "objects",  "of these: chosen while s3fifo decided") \
+  X(cache_refused,          Counter, "stoker_cache_refused_total",          "parts",    "parts not stored because the policy kept what was there") \
+  X(cache_policy,           Gauge,   "stoker_cache_policy",                 "policy",   "what decides whom to evict now: 0 retain, 1 lru, 2 s3fifo (kept when idle)") \
+  X(cache_policy_switches,  Counter, "stoker_cache_policy_switches_total",  "changes",  "how often auto has chosen another one") \
+  X(cache_ghost_hits,       Counter, "stoker_cache_ghost_hits_total",       "objects",  "evicted objects that came back while their name was remembered") \
+  X(cache_ghosts,           Gauge,   "stoker_cache_ghosts",                 "names",    "names remembered of objects that need not be in the cache (bounded; kept when idle)") \
   X(cache_no_space,         Counter, "stoker_cache_no_space_total",         "parts",    "parts that found no room even after eviction") \
   X(cache_damaged_parts,    Counter, "stoker_cache_damaged_parts_total",    "parts",    "parts dropped because bytes and checksum differed or could not be read") \
   X(cache_errors,           Counter, "stoker_cache_errors_total",           "errors",   "failed calls on the cache disk or the index") \

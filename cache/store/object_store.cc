@@ -2,12 +2,14 @@
 
 #include <utility>
 
-#include "cache/store/lru_policy.h"
+#include "cache/store/eviction_policy.h"
 #include "cache/store/store_core.h"
 
 namespace stoker {
 namespace {
 
+/// Object ids are hashes already: any seed gives a fair sample, and a fixed one the same decisions each time.
+constexpr uint64_t kPolicySeed = 0x73746f6b6572;
 constexpr uint64_t kMaxPartLength = kGiB;  // a part's row holds its length in 32 bits
 
 Status CheckOptions(const ObjectStoreOptions& options) {
@@ -42,7 +44,8 @@ Result<std::unique_ptr<ObjectStore>> ObjectStore::Open(const ObjectStoreOptions&
   std::vector<RecoveredObject> objects;
   ASSIGN_OR_RETURN(objects, Recover(*index, *disk, boot_id));
   auto core = std::make_unique<StoreCore>(options, std::move(disk), std::move(index),
-                                          std::make_unique<LruPolicy>(), std::move(boot_id), metrics, clock);
+                                          MakeEvictionPolicy(options.policy, kPolicySeed), std::move(boot_id),
+                                          metrics, clock);
   core->Start(objects);
   return std::unique_ptr<ObjectStore>(std::move(core));
 }

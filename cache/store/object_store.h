@@ -12,6 +12,7 @@
 #include "cache/base/metrics.h"
 #include "cache/base/result.h"
 #include "cache/base/units.h"
+#include "cache/store/cache_policy.h"
 
 namespace stoker {
 
@@ -25,7 +26,8 @@ struct ObjectStoreOptions {
   uint64_t min_free_bytes = 0;  // of the disk (f_bavail); caching stops before it gets less
   /// For new objects; each object keeps the one it was made with. A multiple of 4 KiB, at most 1 GiB.
   uint64_t part_length = 4 * kMiB;
-  double low_watermark = 0.95;   // of limit_bytes: eviction, once started, goes down to this
+  double low_watermark = 0.95;  // of limit_bytes: eviction, once started, goes down to this
+  CachePolicy policy = CachePolicy::kAuto;
   size_t max_open_files = 1024;  // descriptors kept for objects that nobody is using at the moment
 };
 
@@ -133,9 +135,10 @@ class ObjectStore {
   /// The object if something of it is resident, else kNotFound. Counts as a use.
   virtual Result<ObjectRef> Find(const FileVersion& version) = 0;
 
-  /// Makes room for `bytes` more, evicting as needed. kNoSpace when neither eviction nor the disk gives it:
-  /// the caller serves the bytes without storing them. What is counted is whole pages and one page more (the
-  /// file system's own record of where they lie).
+  /// Makes room for `bytes` more, evicting as needed. kNoSpace when neither eviction nor the disk gives it,
+  /// or when the policy would rather keep what is there (never for an object that is in a protect group,
+  /// unless the policy is kRetain): the caller serves the bytes without storing them. What is counted is
+  /// whole pages and one page more (the file system's own record of where they lie).
   virtual Result<SpaceReservation> Reserve(const ObjectRef& object, uint64_t bytes) = 0;
   /// Declares a part resident. REQUIRES: all its bytes are in File() (a part that is all zeros may be left a
   /// hole). `checksum` is Checksum64 of the part's bytes. A part that is resident already is left as it is
@@ -157,6 +160,7 @@ class ObjectStore {
   virtual void EndProtect(ProtectGroup group) = 0;
 
   virtual StoreUsage Usage() const = 0;
+  virtual PolicyReport Policy() const = 0;
   /// Waits until what is complete is durable (fdatasync and index) and usage is under the limit as far as
   /// eviction can bring it, at most `timeout` (kDeadlineExceeded).
   virtual Status Flush(std::chrono::nanoseconds timeout) = 0;

@@ -71,6 +71,10 @@ uint64_t Space::evicting() const {
   MutexLock lock(mu_);
   return evicting_;
 }
+uint64_t Space::capacity_bytes() const {
+  MutexLock lock(mu_);
+  return LimitLocked();
+}
 uint64_t Space::used() const {
   MutexLock lock(mu_);
   return used_;

@@ -34,6 +34,8 @@ class Space {
   uint64_t used() const EXCLUDES(mu_);
   uint64_t reserved() const EXCLUDES(mu_);
   uint64_t limit_bytes() const { return limit_bytes_; }
+  /// The limit, or less where the disk has less.
+  uint64_t capacity_bytes() const EXCLUDES(mu_);
 
  private:
   uint64_t LimitLocked() const REQUIRES(mu_);

@@ -26,6 +26,11 @@ uint64_t WallMicros() {
                                    .count());
 }
 
+/// What an object of this size occupies when it is whole.
+uint64_t FootprintOf(uint64_t size) {
+  return AlignUp(size, kPageBytes);
+}
+
 int64_t Difference(uint64_t now, uint64_t before) {
   return static_cast<int64_t>(now) - static_cast<int64_t>(before);
 }
@@ -111,7 +116,8 @@ void StoreCore::BecomeCandidateLocked(Entry& entry) {
     return;
   entry.candidate = true;
   candidate_bytes_ += entry.charged;
-  policy_->Insert(entry);
+  policy_->Insert(entry, std::exchange(entry.used, false));
+  ShowPolicyLocked();
 }
 
 void StoreCore::StopCandidateLocked(Entry& entry) {
@@ -182,7 +188,12 @@ Result<std::shared_ptr<ObjectState>> StoreCore::Hold(const ObjectId& id, const F
         state = NewStateLocked(entry);
         loader = true;
       }
-      if (version != nullptr) TouchLocked(entry);
+      if (version != nullptr) {
+        TouchLocked(entry);
+        // A new use. Others who come while it lasts are part of it: what they read is in their page cache.
+        if (loader) policy_->Use(id, recorded, FootprintOf(version->size), space_.capacity_bytes());
+        entry.used = true;
+      }
       JoinGroupLocked(entry, group);
     }
     if (loader) {

@@ -53,6 +53,7 @@ class StoreCore final : public ObjectStore {
   ProtectGroup BeginProtect() override EXCLUDES(mu_);
   void EndProtect(ProtectGroup group) override EXCLUDES(mu_);
   StoreUsage Usage() const override EXCLUDES(mu_);
+  PolicyReport Policy() const override EXCLUDES(mu_);
   Status Flush(std::chrono::nanoseconds timeout) override EXCLUDES(mu_);
 
   // For ObjectRef and SpaceReservation.
@@ -62,10 +63,9 @@ class StoreCore final : public ObjectStore {
  private:
   /// One object while nobody holds it; a million of these must stay small (at most 200 bytes, with the
   /// table's own).
+  /// `charged`: while active, ObjectState::charged is the one that counts. `id`: the table's key.
   struct Entry : EvictionNode {
-    const ObjectId* id = nullptr;   // the table's key
     ObjectState* active = nullptr;  // alive until its Release() took mu_ and reset this
-    uint64_t charged = 0;           // INVARIANT: while active, ObjectState::charged is the one that counts
     uint64_t used_at_us = 0;
     uint32_t protectors = 0;  // active protect groups that it belongs to
     bool recorded = false;    // there is a row (and a file)
@@ -77,6 +77,7 @@ class StoreCore final : public ObjectStore {
     bool broken = false;     // its rows could not be deleted: refused until the next start
     bool candidate = false;  // known to the policy
     bool use_noted = false;  // in used_
+    bool used = false;       // somebody other than the store itself has held it since it was last a candidate
   };
   using Table = std::unordered_map<ObjectId, Entry>;
   // A node also has the key, a link and the allocator's head, and there may be two buckets for each.
@@ -117,10 +118,15 @@ class StoreCore final : public ObjectStore {
   Status Failed(const Status& status);
 
   // store_space.cc: room, removal, protection
-  Status MakeRoom(uint64_t bytes) EXCLUDES(mu_);
-  /// Evicts until `bytes` more fit under the low watermark or no candidate is left. False when nothing was
-  /// evicted: nobody may go, or not enough to make the bytes fit.
-  bool EvictSome(uint64_t bytes) EXCLUDES(mu_);
+  Status MakeRoom(const ObjectId& id, uint64_t bytes) EXCLUDES(mu_);
+  enum class Evicted { kSome, kNobody, kRefused };
+  /// Evicts until `bytes` more fit under the low watermark or nobody is left who may go for that. kNobody:
+  /// there is no candidate, or not enough to make the bytes fit. kRefused: the policy keeps what is there.
+  Evicted EvictSome(uint64_t bytes, RoomFor what) EXCLUDES(mu_);
+  /// What a part of this object is to the policy.
+  RoomFor RoomForLocked(const ObjectId& id) const REQUIRES(mu_);
+  /// Brings the gauges and counters of the policy up to date.
+  void ShowPolicyLocked() REQUIRES(mu_);
   void RefreshDiskRoom();
   /// Removes rows and names of entries that are marked going (none active), all in one index write.
   Status RemoveGoing(const std::vector<Removed>& removed, bool sync) EXCLUDES(mu_);
@@ -163,6 +169,7 @@ class StoreCore final : public ObjectStore {
   CondVar changed_;  // an entry went, a Release() ended, an eviction ended
   Table table_ GUARDED_BY(mu_);
   const std::unique_ptr<EvictionPolicy> policy_ PT_GUARDED_BY(mu_);
+  PolicyState shown_ GUARDED_BY(mu_);  // of policy_, as the metrics have it
   std::unordered_map<ProtectGroup, std::unordered_set<ObjectId>> groups_ GUARDED_BY(mu_);
   std::unordered_set<ProtectGroup> ending_ GUARDED_BY(mu_);  // of groups_: take no more members
   ProtectGroup last_group_ GUARDED_BY(mu_) = 0;

@@ -50,7 +50,7 @@ void StoreCore::Background() {
     } else if (std::exchange(over_limit_, false)) {
       lock.Unlock();
       RefreshDiskRoom();
-      if (space_.Shortage(0, 1.0) > 0) EvictSome(0);
+      if (space_.Shortage(0, 1.0) > 0) EvictSome(0, RoomFor::kOverLimit);
       lock.Lock();
     } else {
       working_ = false;

@@ -21,6 +21,11 @@ constexpr auto kEvictionWait = std::chrono::milliseconds(50);
 /// Objects that one hold of the lock lets go when a protect group ends.
 constexpr size_t kUnprotectBatch = 1024;
 
+Counter& EvictedBy(Metrics& metrics, CachePolicy deciding) {
+  if (deciding == CachePolicy::kRetain) return metrics.cache_evicted_retain;
+  return deciding == CachePolicy::kLru ? metrics.cache_evicted_lru : metrics.cache_evicted_s3fifo;
+}
+
 }  // namespace
 
 void StoreCore::RefreshDiskRoom() {
@@ -40,11 +45,7 @@ void StoreCore::RefreshDiskRoom() {
 
 Result<SpaceReservation> StoreCore::Reserve(const ObjectRef& object, uint64_t bytes) {
   const uint64_t needed = AlignUp(bytes, kPageBytes) + kPageBytes;
-  const Status room = MakeRoom(needed);
-  if (!room.ok()) {
-    metrics_.cache_no_space.Add();
-    return room;
-  }
+  RETURN_IF_ERROR(MakeRoom(object.state_->id, needed));
   MutexLock lock(object.state_->mu);
   ++object.state_->reservations;
   return SpaceReservation(object.state_, needed);
@@ -57,48 +58,76 @@ void StoreCore::Unreserve(ObjectState& state, uint64_t bytes) {
   --state.reservations;
 }
 
-Status StoreCore::MakeRoom(uint64_t bytes) {
+RoomFor StoreCore::RoomForLocked(const ObjectId& id) const {
+  const auto it = table_.find(id);
+  return it != table_.end() && it->second.protectors > 0 ? RoomFor::kWarm : RoomFor::kRead;
+}
+
+Status StoreCore::MakeRoom(const ObjectId& id, uint64_t bytes) {
   if (bytes > options_.limit_bytes) {
+    metrics_.cache_no_space.Add();
     return {Code::kNoSpace,
             FormatBytes(bytes) + " do not fit in a cache of " + FormatBytes(options_.limit_bytes)};
   }
   for (int round = 0; round < kMaxRoomRounds; ++round) {
     RefreshDiskRoom();
     if (space_.TryReserve(bytes)) return Status::Ok();
-    if (EvictSome(bytes)) continue;
+    RoomFor what;
+    {
+      MutexLock lock(mu_);
+      what = RoomForLocked(id);
+    }
+    const Evicted evicted = EvictSome(bytes, what);
+    if (evicted == Evicted::kSome) continue;
+    if (evicted == Evicted::kRefused) {
+      metrics_.cache_refused.Add();
+      return {Code::kNoSpace, "the cache is full and keeps what it has (cache.policy " +
+                                  std::string(PolicyName(options_.policy)) + ")"};
+    }
     MutexLock lock(mu_);
     // What is being sealed can be evicted a moment later; what users hold cannot.
     if (space_.evicting() == 0 && !(sealing_ && round < kMaxSealRounds)) break;
     changed_.WaitFor(mu_, kEvictionWait);
   }
   if (space_.TryReserve(bytes)) return Status::Ok();  // what others evicted since
+  metrics_.cache_no_space.Add();
   return {Code::kNoSpace, "the cache is full of objects in use (" + FormatBytes(space_.used()) + " used, " +
                               FormatBytes(space_.reserved()) + " promised, limit " +
                               FormatBytes(options_.limit_bytes) + " or less where the disk has less)"};
 }
 
-bool StoreCore::EvictSome(uint64_t bytes) {
-  bool evicted = false;
+StoreCore::Evicted StoreCore::EvictSome(uint64_t bytes, RoomFor what) {
+  auto evicted = Evicted::kNobody;
   while (true) {
     std::vector<Removed> victims;
     bool sync = false;
+    bool refused = false;
     {
       MutexLock lock(mu_);
       // Hopeless: keep what is there rather than empty the cache for nothing.
       if (bytes > 0 && space_.Shortage(bytes, 1.0) > candidate_bytes_) return evicted;
-      while (victims.size() < kEvictBatch && space_.Shortage(bytes, options_.low_watermark) > 0) {
-        EvictionNode* const node = policy_->Victim();
-        if (node == nullptr) break;
+      while (victims.size() < kEvictBatch) {
+        // What is over the limit must go, whatever the policy would keep.
+        const bool over = space_.Shortage(0, 1.0) > 0;
+        if (!over && space_.Shortage(bytes, options_.low_watermark) == 0) break;
+        EvictionNode* const node = policy_->Victim(over ? RoomFor::kOverLimit : what);
+        if (node == nullptr) {
+          refused = candidate_bytes_ > 0;
+          break;
+        }
         auto& entry = static_cast<Entry&>(*node);
         StopCandidateLocked(entry);
+        policy_->Forgotten(entry);
+        EvictedBy(metrics_, policy_->State().deciding).Add();
         entry.going = true;
         sync |= entry.sealed;
         space_.BeginEviction(entry.charged);
         victims.push_back({*entry.id, entry.charged});
       }
     }
-    if (victims.empty() || !RemoveGoing(victims, sync).ok()) return evicted;
-    evicted = true;
+    if (victims.empty()) return evicted == Evicted::kNobody && refused ? Evicted::kRefused : evicted;
+    if (!RemoveGoing(victims, sync).ok()) return evicted;
+    evicted = Evicted::kSome;
   }
 }
 
@@ -283,6 +312,26 @@ void StoreCore::EndProtect(ProtectGroup group) {
   }
   groups_.erase(it);
   ending_.erase(group);
+}
+
+PolicyReport StoreCore::Policy() const {
+  PolicyReport report;
+  report.configured = options_.policy;
+  MutexLock lock(mu_);
+  const PolicyState state = policy_->State();
+  report.deciding = state.deciding;
+  report.switches = state.switches;
+  report.reason = policy_->Reason();
+  return report;
+}
+
+void StoreCore::ShowPolicyLocked() {
+  const PolicyState state = policy_->State();
+  metrics_.cache_policy.Set(static_cast<int64_t>(state.deciding));
+  metrics_.cache_policy_switches.Add(state.switches - shown_.switches);
+  metrics_.cache_ghost_hits.Add(state.ghost_hits - shown_.ghost_hits);
+  metrics_.cache_ghosts.Set(static_cast<int64_t>(state.ghosts));
+  shown_ = state;
 }
 
 StoreUsage StoreCore::Usage() const {

@@ -33,7 +33,8 @@ class Eviction(unittest.TestCase):
         for name, content in self.contents.items():
             write(f"{self.place.ufs}/set/{name}", content)
         self.assertGreater(sum(map(len, self.contents.values())), 3.5 * LIMIT)
-        self.place.mount_with({"cache.size": "64MiB", "cache.min_free": "0", "prefetch.part_length": "1MiB", **self.options})
+        self.place.mount_with({"cache.size": "64MiB", "cache.min_free": "0", "prefetch.part_length": "1MiB",
+                               "cache.policy": "lru", **self.options})
         self.highest, self.watching, self.over = 0, threading.Event(), []
         self.watcher = threading.Thread(target=self.watch)
 
@@ -127,6 +128,82 @@ class Eviction(unittest.TestCase):
         self.assertGreater(usage["used_bytes"], LIMIT // 2, "what fits is brought in and kept")
         for name, content in self.contents.items():
             self.assertEqual(read(self.at(name)) == content, True, name)
+
+
+class Policy(unittest.TestCase):
+    """A dataset of twice the cache, read in a new order each epoch, and what comes after it. The kernel's page cache and
+    the bytes that the daemon keeps in memory for a while are both kept from answering."""
+
+    FILES, SIZE, EPOCHS = 512, 256 * 1024, 5
+
+    def setUp(self):
+        self.place = e2e.Place()
+        self.addCleanup(self.place.finish)
+        self.names = [f"sample_{n:03}" for n in range(self.FILES)]
+        for name in self.names:
+            write(f"{self.place.ufs}/{name}", data(name, self.SIZE))
+
+    def mount(self, policy):
+        self.place.forget_cache()
+        self.place.mount_with({"cache.size": f"{self.FILES * self.SIZE // 2}B", "cache.policy": policy,
+                               "prefetch.part_length": f"{self.SIZE}B", "prefetch.budget": "2MiB"})
+
+    def epoch(self, names, order):
+        """Reads all in a new order; the share of the bytes that came from the UFS."""
+        names = list(names)
+        order.shuffle(names)
+        before = self.place.metric("ufs_bytes")
+        for name in names:
+            with open(f"{self.place.mnt}/{name}", "rb", buffering=0) as file:
+                got = file.read()
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            self.assertEqual(got == data(name, self.SIZE), True, name)
+        return (self.place.metric("ufs_bytes") - before) / (len(names) * self.SIZE)
+
+    def test_reshuffled_epochs(self):
+        fetched = {}
+        for policy in ("auto", "lru"):
+            self.mount(policy)
+            order = trees.rng("epochs")
+            self.assertAlmostEqual(self.epoch(self.names, order), 1.0, msg="the first time each byte is fetched once")
+            fetched[policy] = sum(self.epoch(self.names, order) for _ in range(1, self.EPOCHS)) / (self.EPOCHS - 1)
+            told = self.place.poll()["cache"]["policy"]
+            self.assertEqual((told["configured"], told["deciding"]), (policy, {"auto": "retain"}.get(policy, policy)))
+            if policy == "auto":
+                self.assertRegex(told["reason"], r"retain would have hit \d+ %, lru would have hit \d+ %")
+                self.assertIn("policy        auto, now retain", self.place.stoker("status", self.place.mnt, check=0).stdout)
+                self.assertGreater(self.place.metric("cache_refused"), 0)
+            else:
+                self.assertGreater(self.place.metric("cache_evicted_lru"), 0)
+        self.assertLessEqual(fetched["auto"], 0.52)
+        self.assertGreaterEqual(fetched["lru"], 0.75, "0.85 is what the arithmetic says")
+
+    def test_another_dataset(self):
+        """What comes next fits, and is in the cache soon, although the cache is full of something that was useful."""
+        self.mount("auto")
+        order = trees.rng("sets")
+        for _ in range(3):
+            self.epoch(self.names, order)
+        small = [f"next_{n:03}" for n in range(self.FILES // 3)]
+        for name in small:
+            write(f"{self.place.ufs}/{name}", data(name, self.SIZE))
+        shares = [self.epoch(small, order) for _ in range(3)]
+        self.assertLessEqual(shares[-1], 0.05, shares)
+
+    def test_what_is_warmed_is_taken_in(self):
+        half = self.names[: self.FILES // 2 - 16]
+        for policy in ("auto", "retain"):
+            self.mount(policy)
+            for name in self.names[self.FILES // 2 :]:
+                read(f"{self.place.mnt}/{name}")
+            result = self.place.try_warm(*half)
+            if policy == "auto":
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                self.assertEqual(self.epoch(half, trees.rng("warm")), 0)
+            else:
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("it keeps what it has (cache.policy: retain); set cache.policy: auto", result.stderr)
+                self.assertEqual(self.epoch(self.names[self.FILES // 2 + 16 :], trees.rng("warm")), 0, "what was there is there")
 
 
 class EvictionPassthroughOff(Eviction):

@@ -55,6 +55,7 @@ class StoreProperty : public ::testing::Test {
                                      .limit_bytes = limit_,
                                      .part_length = kPart,
                                      .low_watermark = 0.8,
+                                     .policy = policy_,
                                      .max_open_files = 3},
                                     metrics_, Clock::Real());
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
@@ -181,10 +182,13 @@ class StoreProperty : public ::testing::Test {
     for (const Held& held : held_) CheckHeld(held);
     held_.clear();
     store_.reset();
-    // Sometimes with another limit, sometimes after a reboot: the shutdown was clean, so nothing is lost.
+    // Sometimes with another limit or policy, sometimes after a reboot: the shutdown was clean, so nothing is
+    // lost.
     if (random_.OneIn(2)) limit_ = (8 + random_.Below(40)) * kPart;
+    if (random_.OneIn(2)) policy_ = static_cast<CachePolicy>(random_.Below(4));
     ::setenv("STOKER_BOOT_ID", ("boot-" + std::to_string(random_.Below(3))).c_str(), 1);
     Open();
+    Settle();  // what is over a smaller limit goes in the background
   }
   ModelObject& ByToken(const ObjectId& id) {
     for (auto& [name, object] : model_) {
@@ -242,6 +246,7 @@ class StoreProperty : public ::testing::Test {
   Metrics metrics_;
   Random random_{testing::TestSeed()};
   uint64_t limit_ = 30 * kPart;
+  CachePolicy policy_ = static_cast<CachePolicy>(random_.Below(4));
   std::unique_ptr<ObjectStore> store_;
   std::map<uint64_t, ModelObject> model_;
   std::vector<Held> held_;

@@ -25,11 +25,12 @@ class FetchRig {
   static constexpr uint64_t kPart = 256 * kKiB;
 
   explicit FetchRig(FetchEngineOptions options = DefaultOptions(), uint64_t limit_bytes = 256 * kMiB,
-                    uint64_t part_length = kPart) {
+                    uint64_t part_length = kPart, CachePolicy policy = CachePolicy::kAuto) {
     ObjectStoreOptions store_options;
     store_options.dir = dir_ / "cache";
     store_options.limit_bytes = limit_bytes;
     store_options.part_length = part_length;
+    store_options.policy = policy;
     Result<std::unique_ptr<ObjectStore>> opened = ObjectStore::Open(store_options, metrics, Clock::Real());
     EXPECT_TRUE(opened.ok()) << opened.status().ToString();
     store = std::move(opened).value();

@@ -254,12 +254,23 @@ TEST_F(ConfigTest, KeysOfLaterVersionsAreNotTakenSilently) {
             "c.yaml:1: write.mode is not supported by this version (the mount is read-only): remove it or "
             "set it to off");
   EXPECT_TRUE(FromYaml("write: {mode: off}\nfuse: {transport: dev}\nmetadata: {rules: []}\n").ok());
-  EXPECT_EQ(YamlError("cache: {policy: lru}\n"),
-            "c.yaml:1: cache.policy is not supported by this version (there is one eviction policy: the "
-            "object unused "
-            "for longest goes first): remove it");
   EXPECT_EQ(YamlError("s3: {region: x}\n"),
             "c.yaml:1: s3.region is not supported by this version (there is no S3 driver): remove it");
+}
+
+TEST_F(ConfigTest, EveryCachePolicyReachesTheStore) {
+  for (const CachePolicy policy :
+       {CachePolicy::kRetain, CachePolicy::kLru, CachePolicy::kS3Fifo, CachePolicy::kAuto}) {
+    const std::string name(PolicyName(policy));
+    const Result<Config> config = FromYaml("cache: {policy: " + name + "}\n");
+    ASSERT_TRUE(config.ok()) << config.status().ToString();
+    const Result<ObjectStoreOptions> store = MakeStoreOptions(config->settings, 100 * kGiB);
+    ASSERT_TRUE(store.ok());
+    EXPECT_EQ(store->policy, policy) << name;
+  }
+  EXPECT_EQ(MakeStoreOptions(DefaultSettings(), 100 * kGiB)->policy, CachePolicy::kAuto);
+  EXPECT_EQ(YamlError("cache: {policy: fifo}\n"),
+            "c.yaml:1: cache.policy: 'fifo' is not one of its values: use auto, retain, lru or s3fifo");
 }
 
 TEST_F(ConfigTest, EmptyFilesAndSectionsSetNothing) {

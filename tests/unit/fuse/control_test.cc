@@ -45,6 +45,7 @@ class FakeBackend final : public ControlBackend {
     s.cache.used_bytes = 7;
     s.cache.limit_bytes = 100;
     s.cache.complete_objects = 3;
+    s.policy = {CachePolicy::kAuto, CachePolicy::kS3Fifo, "it did better", 2};
     s.fetch.io = "io_uring";
     s.metrics = {{"read_hits", 11}, {"opens_passthrough", 5}};
     return s;
@@ -165,6 +166,10 @@ TEST_F(ControlTest, StatusComesBackWhole) {
   EXPECT_EQ(status->ufs, "/data/\xef\xbf\xbd") << "not UTF-8: shown with the replacement character";
   EXPECT_TRUE(status->passthrough.active);
   EXPECT_EQ(status->cache.complete_objects, 3u);
+  EXPECT_EQ(status->policy.configured, CachePolicy::kAuto);
+  EXPECT_EQ(status->policy.deciding, CachePolicy::kS3Fifo);
+  EXPECT_EQ(status->policy.reason, "it did better");
+  EXPECT_EQ(status->policy.switches, 2u);
   EXPECT_EQ(status->metrics.at("read_hits"), 11);
   const auto json = nlohmann::json::parse(*client.DescribeJson());
   for (const char* field : {"pid", "version", "ufs", "mountpoint", "uptime_seconds", "passthrough", "cache",

@@ -338,6 +338,39 @@ TEST(FetchEngineTest, WithoutRoomReadersAreServedFromMemory) {
   EXPECT_TRUE(rig.Idle(true));
 }
 
+// Eight readers, each of a file of its own, of twice what the whole cache holds: nobody throws out what
+// another is just reading, whoever decides.
+TEST(FetchEngineTest, ReadersInATinyCacheDoNotEvictEachOther) {
+  constexpr int kReaders = 8;
+  for (const CachePolicy policy :
+       {CachePolicy::kAuto, CachePolicy::kRetain, CachePolicy::kLru, CachePolicy::kS3Fifo}) {
+    SCOPED_TRACE(PolicyName(policy));
+    FetchRig rig(FetchRig::DefaultOptions(), 6 * kPart, kPart, policy);
+    for (int i = 0; i < kReaders; ++i)
+      rig.mem.Put("f" + std::to_string(i), PatternBytes(12 * kPart, static_cast<uint64_t>(i)));
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> readers;
+    for (int i = 0; i < kReaders; ++i) {
+      readers.emplace_back([&, i] {
+        const std::string name = "f" + std::to_string(i);
+        const std::string content = PatternBytes(12 * kPart, static_cast<uint64_t>(i));
+        for (int turn = 0; turn < 2; ++turn) {
+          const auto file = rig.Open(name);
+          for (uint64_t at = 0; at < content.size(); at += kPart / 8) {
+            const Result<std::string> got = rig.Read(file, {at, at + kPart / 8});
+            wrong += !got.ok() || *got != content.substr(at, kPart / 8);
+          }
+        }
+      });
+    }
+    for (std::thread& reader : readers) reader.join();
+    EXPECT_EQ(wrong.load(), 0);
+    const uint64_t delivered = 2 * kReaders * 12 * kPart;
+    EXPECT_LE(rig.metrics.ufs_bytes.value(), delivered * 13 / 10);
+    EXPECT_LE(rig.store->Usage().used_bytes, 6 * kPart);
+  }
+}
+
 TEST(FetchEngineTest, ADiskThatRefusesWritesDoesNotFailTheReader) {
   FetchRig rig;
   const std::string content = PatternBytes(kPart, 8);

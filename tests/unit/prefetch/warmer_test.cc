@@ -36,9 +36,9 @@ class WarmerTest : public ::testing::Test {
   WarmProgress Warm(std::vector<std::string> paths) {
     return Finish(warmer_->Start(std::move(paths)).value());
   }
-  void Make(FetchEngineOptions options, uint64_t limit) {
+  void Make(FetchEngineOptions options, uint64_t limit, CachePolicy policy = CachePolicy::kAuto) {
     warmer_.reset();
-    rig_ = std::make_unique<FetchRig>(options, limit);
+    rig_ = std::make_unique<FetchRig>(options, limit, kPart, policy);
     warmer_ = std::make_unique<Warmer>(rig_->faults, *rig_->store, *rig_->engine, rig_->metrics, rig_->clock);
   }
   void SetUp() override { Make(FetchRig::DefaultOptions(), 256 * kMiB); }
@@ -138,6 +138,39 @@ TEST_F(WarmerTest, AFileThatChangesIsTriedOnceMore) {
   EXPECT_EQ(progress.failures[0].first, "always");
   EXPECT_EQ(progress.failures[0].second, "changed while being read");
   EXPECT_EQ(rig_->faults.Count(FaultUfs::Op::kRead, "always"), 2u);
+}
+
+// The cache is full of something else. What is asked for by name gets its room, unless the policy says that
+// what is there stays: then the job says so, at once.
+TEST_F(WarmerTest, AFullCacheMakesRoomForAJobUnlessItRetains) {
+  for (const CachePolicy policy :
+       {CachePolicy::kAuto, CachePolicy::kLru, CachePolicy::kS3Fifo, CachePolicy::kRetain}) {
+    SCOPED_TRACE(PolicyName(policy));
+    Make(FetchRig::DefaultOptions(), 40 * kPart, policy);
+    for (int i = 10; i < 60; ++i) rig_->mem.Put("old/f" + std::to_string(i), PatternBytes(kPart, 1));
+    for (int i = 10; i < 40; ++i) rig_->mem.Put("new/f" + std::to_string(i), PatternBytes(kPart, 2));
+    Warm({"old"});
+    ASSERT_TRUE(rig_->store->Flush(std::chrono::seconds(20)).ok());
+    const uint64_t before = rig_->metrics.ufs_bytes.value();
+    const WarmProgress progress = Warm({"new"});
+    if (policy != CachePolicy::kRetain) {
+      EXPECT_EQ(progress.state, State::kDone);
+      EXPECT_EQ(progress.files_done, 30u);
+      EXPECT_GE(rig_->metrics.cache_evicted_objects.value(), 20u);
+      continue;
+    }
+    EXPECT_EQ(progress.state, State::kFailed);
+    EXPECT_GE(progress.files_failed, 28u) << "the last page of the cache may have had room";
+    EXPECT_EQ(
+        progress.failures.at(0).second,
+        "no room in the cache: the paths of this job need " + FormatBytesExact(30 * kPart) +
+            ", cache.size is " + FormatBytesExact(40 * kPart) +
+            " and it keeps what it has (cache.policy: retain); set cache.policy: auto, which makes room for "
+            "warm jobs, or raise cache.size");
+    EXPECT_EQ(rig_->metrics.cache_evicted_objects.value(), 0u);
+    EXPECT_GT(rig_->metrics.cache_refused.value(), 0u);
+    EXPECT_LE(rig_->metrics.ufs_bytes.value() - before, 8 * kPart) << "nothing is read for nothing";
+  }
 }
 
 TEST_F(WarmerTest, ADatasetThatDoesNotFitStopsFetching) {

@@ -70,7 +70,8 @@ class ScopedEnv {
 class ObjectStoreTest : public ::testing::Test {
  protected:
   ObjectStoreOptions Options() {
-    return {.dir = dir_ / "cache", .limit_bytes = 64 * kMiB, .part_length = kPart};
+    return {
+        .dir = dir_ / "cache", .limit_bytes = 64 * kMiB, .part_length = kPart, .policy = CachePolicy::kLru};
   }
   void Open() { Open(Options()); }
   void Open(const ObjectStoreOptions& options) {
@@ -528,6 +529,68 @@ TEST_F(ObjectStoreTest, AProtectGroupSparesWhatItBroughtUntilItEnds) {
   EXPECT_TRUE(store_->Reserve(other, 5 * kPart).ok());
   store_->EndProtect(two);
   EXPECT_FALSE(InCache(in_both));
+}
+
+TEST_F(ObjectStoreTest, RetainKeepsWhatIsThereAndTakesInNothingNew) {
+  ObjectStoreOptions options = Options();
+  options.limit_bytes = 8 * (kPart + kPageBytes);
+  options.policy = CachePolicy::kRetain;
+  Open(options);
+  std::vector<FileVersion> versions;
+  for (int i = 0; i < 8; ++i) versions.push_back(StoreObject("kept-" + std::to_string(i), 1));
+  Settle();
+  const uint64_t used = store_->Usage().used_bytes;
+  for (const ProtectGroup group : {ProtectGroup{0}, store_->BeginProtect()}) {
+    const ObjectRef fresh = Acquire(Version("fresh", kPart), group);
+    const Status refused = store_->Reserve(fresh, kPart).status();
+    EXPECT_EQ(refused.code(), Code::kNoSpace);
+    EXPECT_THAT(refused.message(), ::testing::HasSubstr("cache.policy retain"));
+    store_->EndProtect(group);
+  }
+  EXPECT_EQ(metrics_.cache_refused.value(), 2u);
+  EXPECT_EQ(metrics_.cache_no_space.value(), 0u) << "that is no shortage";
+  EXPECT_EQ(metrics_.cache_evicted_objects.value(), 0u);
+  EXPECT_EQ(store_->Usage().used_bytes, used);
+  for (const FileVersion& version : versions) EXPECT_TRUE(InCache(version));
+  EXPECT_EQ(store_->Policy().deciding, CachePolicy::kRetain);
+  // A smaller limit is kept all the same, and what goes is what was unused for longest.
+  options.limit_bytes = 4 * (kPart + kPageBytes);
+  Open(options);
+  Settle();
+  EXPECT_LE(store_->Usage().used_bytes, options.limit_bytes);
+  EXPECT_TRUE(InCache(versions.back()));
+  EXPECT_FALSE(InCache(versions.front()));
+  EXPECT_GT(metrics_.cache_evicted_retain.value(), 0u);
+  ExpectBooksBalance();
+}
+
+TEST_F(ObjectStoreTest, AutoRefusesReadersButNotWarmJobs) {
+  ObjectStoreOptions options = Options();
+  options.limit_bytes = 8 * (kPart + kPageBytes);
+  options.policy = CachePolicy::kAuto;
+  Open(options);
+  const FileVersion first = StoreObject("kept-0", 1);
+  for (int i = 1; i < 8; ++i) StoreObject("kept-" + std::to_string(i), 1);
+  Settle();
+  const FileVersion version = Version("fresh", kPart);
+  {
+    const ObjectRef fresh = Acquire(version);
+    EXPECT_EQ(store_->Reserve(fresh, kPart).status().code(), Code::kNoSpace);
+    EXPECT_TRUE(InCache(first));
+  }
+  const ProtectGroup group = store_->BeginProtect();
+  {
+    const ObjectRef fresh = Acquire(version, group);
+    EXPECT_TRUE(store_->Reserve(fresh, kPart).ok());
+  }
+  store_->EndProtect(group);
+  EXPECT_GT(metrics_.cache_evicted_objects.value(), 0u);
+  EXPECT_EQ(metrics_.cache_refused.value(), 1u);
+  const PolicyReport report = store_->Policy();
+  EXPECT_EQ(report.configured, CachePolicy::kAuto);
+  EXPECT_EQ(report.deciding, CachePolicy::kRetain);
+  EXPECT_NE(report.reason, "");
+  ExpectBooksBalance();
 }
 
 TEST_F(ObjectStoreTest, ASmallerLimitIsReachedAfterReopening) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cache/store/file_cache.h"
-#include "cache/store/lru_policy.h"
 
 namespace stoker {
 namespace {
@@ -78,25 +77,6 @@ TEST(Space, ThreadsTogetherStayUnderTheLimit) {
   EXPECT_FALSE(over.load());
   EXPECT_EQ(space.used(), 0u);
   EXPECT_EQ(space.reserved(), 0u);
-}
-
-TEST(LruPolicy, ForgetsTheOldestFirst) {
-  LruPolicy policy;
-  EvictionNode a, b, c;
-  EXPECT_EQ(policy.Victim(), nullptr);
-  policy.Insert(a);
-  policy.Insert(b);
-  policy.Insert(c);
-  EXPECT_EQ(policy.Victim(), &a);
-  EXPECT_EQ(policy.Victim(), &a);  // asking does not take
-  policy.Erase(a);
-  policy.Insert(a);  // used again
-  EXPECT_EQ(policy.Victim(), &b);
-  policy.Erase(c);
-  policy.Erase(b);
-  EXPECT_EQ(policy.Victim(), &a);
-  policy.Erase(a);
-  EXPECT_EQ(policy.Victim(), nullptr);
 }
 
 ObjectId Id(uint64_t n) {
