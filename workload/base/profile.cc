@@ -199,6 +199,13 @@ std::vector<std::string> ProfileDirs(const std::string& user_dir) {
   return dirs;
 }
 
+Status CheckProfilesDir(const std::string& user_dir) {
+  std::error_code error;
+  if (user_dir.empty() || fs::is_directory(user_dir, error)) return Status::Ok();
+  return {Code::kInvalidArgument,
+          "--profiles-dir: " + user_dir + " is not a folder; give the folder of WORKLOAD.yaml files"};
+}
+
 Result<Profile> LoadProfile(const std::vector<std::string>& dirs, const std::string& workload,
                             Edition edition, const std::string& accelerator) {
   const bool plain = workload.find('/') == std::string::npos && !workload.empty();

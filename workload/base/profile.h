@@ -65,6 +65,9 @@ struct ProfileKey {
 /// ../share/stoker/workloads beside the running program, the source tree it was built from, the configured
 /// installation prefix.
 std::vector<std::string> ProfileDirs(const std::string& user_dir);
+/// kInvalidArgument: --profiles-dir was given and is not a folder; the built-in profiles would be taken
+/// without a word.
+Status CheckProfilesDir(const std::string& user_dir);
 
 /// Reads WORKLOAD.yaml from the first directory that has one and takes the part for `edition` and
 /// `accelerator` (empty: the edition's default). kInvalidArgument: no such workload, edition or accelerator

@@ -35,6 +35,19 @@ Status UnknownArgument(const CLI::App& app, const std::string& argument) {
                                                           : "; did you mean " + near + "?"));
 }
 
+/// A value that is there but empty (--seed "$UNSET") would pass for a flag left out, and the default be
+/// taken.
+Status CheckValues(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (!value.empty()) continue;
+      return {Code::kInvalidArgument,
+              option->get_name() + ": the value is empty; give one, or leave the flag out"};
+    }
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<Invocation> ParseCommandLine(int argc, const char* const* argv) {
@@ -86,6 +99,7 @@ Result<Invocation> ParseCommandLine(int argc, const char* const* argv) {
     const std::vector<std::string> rest = where->remaining();
     if (!rest.empty()) return UnknownArgument(*chosen[0], rest.front());
   }
+  RETURN_IF_ERROR(CheckValues(*chosen[0]));
   for (std::unique_ptr<Verb>& verb : verbs) {
     if (verb->name() == chosen[0]->get_name()) invocation.verb = std::move(verb);
   }

@@ -98,6 +98,7 @@ Result<Command> TrainingFlags::FillFor(const std::string& workload) const {
   Command command;
   ASSIGN_OR_RETURN(const Edition edition, ParseEdition("--mlperf", mlperf_));
   command.rules = RulesOf(edition);
+  RETURN_IF_ERROR(CheckProfilesDir(profiles_dir_));
   ASSIGN_OR_RETURN(command.profile, LoadProfile(ProfileDirs(profiles_dir_), workload, edition, accelerator_));
   for (const std::string& param : params_) RETURN_IF_ERROR(ApplyParam(command.profile, param));
   RETURN_IF_ERROR(CheckProfile(command.profile));

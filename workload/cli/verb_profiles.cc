@@ -125,6 +125,7 @@ void ProfilesVerb::AddFlags(CLI::App& app) {
 }
 
 Status ProfilesVerb::Check() {
+  RETURN_IF_ERROR(CheckProfilesDir(profiles_dir_));
   const std::vector<std::string> dirs = ProfileDirs(profiles_dir_);
   if (one_.empty() && !params_.empty()) {
     return {Code::kInvalidArgument,

@@ -70,6 +70,7 @@ Status ReportVerb::Check() {
   if (folders_.empty()) {
     return Status(Code::kInvalidArgument, "report: name at least one folder of results");
   }
+  RETURN_IF_ERROR(CheckProfilesDir(profiles_dir_));
   if (!mlperf_.empty()) {
     ASSIGN_OR_RETURN(const Edition edition, ParseEdition("--mlperf", mlperf_));
     edition_ = edition;

@@ -141,5 +141,23 @@ TEST(Cli, WrongUsage) {
   EXPECT_NE(Error({"run", "--read-piece", "3"}).find("--read-piece: "), std::string::npos);
 }
 
+TEST(Cli, AnEmptyValueIsNotADefault) {
+  for (const char* flag : {"--num-accelerators", "--seed", "--mlperf", "--param", "--data-dir",
+                           "--results-dir", "--profiles-dir", "--order", "--probe", "--org"}) {
+    EXPECT_EQ(Error({"run", "--null", "--results-dir", "r", flag, ""}).substr(0, std::string(flag).size()),
+              flag);
+  }
+  EXPECT_EQ(Error({"datasize", "--host-memory-in-gb", "32", "--num-client-hosts", ""}),
+            "--num-client-hosts: the value is empty; give one, or leave the flag out");
+  EXPECT_EQ(Error({"report", ""}), "--results-dir: the value is empty; give one, or leave the flag out");
+}
+
+TEST(Cli, AFolderOfProfilesMustExist) {
+  const std::string message = "--profiles-dir: /none is not a folder; give the folder of WORKLOAD.yaml files";
+  EXPECT_EQ(Error({"datasize", "--host-memory-in-gb", "32", "--profiles-dir", "/none"}), message);
+  EXPECT_EQ(Error({"profiles", "--profiles-dir", "/none"}), message);
+  EXPECT_EQ(Error({"report", "r", "--profiles-dir", "/none"}), message);
+}
+
 }  // namespace
 }  // namespace stoker::bench
