@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -16,6 +17,8 @@ constexpr char kColumnsKey[] = "dataset.parquet.columns";
 
 /// The footer describes every chunk, about 70 bytes each, and readers keep it in memory. dlrm has 153 600.
 constexpr uint64_t kMostChunks = 4'000'000;
+/// Of all files: what is more cannot be stored anywhere, and would leave the range of sums.
+constexpr double kMostDatasetBytes = 4e18;
 /// Of one row of one column: pages have 31-bit sizes.
 constexpr double kMostColumnBytes = 1e9;
 
@@ -164,7 +167,7 @@ const std::vector<Key>& Keys() {
       Flag("reader.odirect", &Profile::odirect),
       Whole("train.epochs", "", &Profile::epochs, 1, 1'000'000),
       Whole("train.total_training_steps", "", &Profile::total_training_steps, 0),
-      Real("train.computation_time", "", &Profile::computation_time, 0, true, 3600),
+      Real("train.computation_time", "", &Profile::computation_time, 1e-9, false, 3600),
       Real("metric.au", "", &Profile::au, 0, false, 1),
       Whole("metric.exclude_start_steps", "", &Profile::exclude_start_steps, 0),
       Whole("metric.exclude_end_steps", "", &Profile::exclude_end_steps, 0),
@@ -213,6 +216,20 @@ std::vector<std::pair<std::string, std::string>> EffectiveParams(const Profile& 
   return out;
 }
 
+namespace {
+
+/// Bytes of all files, rather too many: a file's two dimensions may both lie six deviations above the mean.
+double MostDatasetBytes(const Profile& profile) {
+  const double root = std::sqrt(profile.record_bytes);
+  const double side = root + 3 * profile.record_bytes_stdev / root;
+  const double row = 2 * static_cast<double>(NominalRowBytes(profile.columns));
+  const double samples =
+      static_cast<double>(profile.num_files_train) * static_cast<double>(profile.num_samples_per_file);
+  return samples * std::max(side * side, row);
+}
+
+}  // namespace
+
 Status CheckProfile(const Profile& profile) {
   const std::string where = profile.workload + " " + std::string(Name(profile.edition));
   if (!profile.format) return Status(Code::kInvalidArgument, where + ": dataset.format is missing");
@@ -224,6 +241,14 @@ Status CheckProfile(const Profile& profile) {
   }
   if (profile.computation_time <= 0) {
     return Status(Code::kInvalidArgument, where + ": train.computation_time is missing");
+  }
+  if (const double bytes = MostDatasetBytes(profile); bytes > kMostDatasetBytes) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", bytes);
+    return Status(Code::kInvalidArgument,
+                  where + ": dataset: the files may have " + text +
+                      " bytes in all, more than any file system holds; check dataset.num_files_train, "
+                      ".num_samples_per_file, .record_length_bytes and its _stdev, .parquet.columns");
   }
   if (profile.format == Format::kJpeg && profile.num_samples_per_file != 1) {
     return Status(Code::kInvalidArgument,

@@ -74,6 +74,7 @@ int DatasizeVerb::Run(const CancelToken& cancel) {
   input.measured_memory_gb = static_cast<double>(ReadHostInfo().memory_bytes) / static_cast<double>(kGiB);
   input.client_hosts = command_.client_hosts;
   const Datasize size = ComputeDatasize(input);
+  if (const Status usable = CheckDatasize(size); !usable.ok()) return Fail(usable.message(), kExitUsage);
   std::fputs(DatasizeText(input, size, command_.profile).c_str(), stdout);
   Prerun prerun = PrerunOf(command_, size);
   if (!probe_.empty()) {

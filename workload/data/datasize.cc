@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "cache/base/units.h"
 
 namespace stoker::bench {
 namespace {
 
+constexpr uint64_t kMostFiles = std::numeric_limits<uint32_t>::max();  // as dataset.num_files_train
 constexpr double kMostSamples = 1e15;         // what is beyond would leave the range of the counts
 constexpr double kMemoryFactor = 5;           // the dataset is at least five times the clients' memory
 constexpr uint64_t kFilesPerFolder = 10'000;  // above this v2.0 and later suggest subfolders
@@ -50,7 +52,10 @@ Datasize ComputeDatasize(const DatasizeInput& input) {
       memory_gb * static_cast<double>(hosts) * kMemoryFactor * gib / input.record_bytes, kMostSamples);
 
   Datasize out;
-  out.samples_by_steps = steps * input.batch_size * input.accelerators;
+  out.samples_by_steps =
+      static_cast<uint64_t>(std::min(static_cast<double>(steps) * static_cast<double>(input.batch_size) *
+                                         static_cast<double>(input.accelerators),
+                                     kMostSamples));
   if (input.formula == Edition::kV30) {
     out.samples_by_memory = static_cast<uint64_t>(std::ceil(memory_samples));
     const double per_file = static_cast<double>(input.samples_per_file);
@@ -60,6 +65,7 @@ Datasize ComputeDatasize(const DatasizeInput& input) {
     out.samples_by_memory = static_cast<uint64_t>(memory_samples);
     out.files = std::max(out.samples_by_memory, out.samples_by_steps) / input.samples_per_file;
   }
+  out.files = std::max<uint64_t>(1, out.files);  // fewer samples than one file holds
   // v0.5 and v1.0 print the size of the samples asked for, later editions that of the files.
   const bool by_samples = input.formula == Edition::kV05 || input.formula == Edition::kV10;
   const uint64_t samples =
@@ -70,6 +76,18 @@ Datasize ComputeDatasize(const DatasizeInput& input) {
                 static_cast<double>(input.epochs) / 60;
   if (!by_samples && out.files > kFilesPerFolder) out.subfolders = out.files / kFilesPerFolder;
   return out;
+}
+
+Status CheckDatasize(const Datasize& size) {
+  if (size.files <= kMostFiles && static_cast<double>(size.samples_by_steps) < kMostSamples &&
+      static_cast<double>(size.samples_by_memory) < kMostSamples) {
+    return Status::Ok();
+  }
+  return {Code::kInvalidArgument,
+          "dataset.num_files_train: the dataset would need " + Text("%.3g", static_cast<double>(size.files)) +
+              " files or more, and can have " + std::to_string(kMostFiles) +
+              "; check --num-accelerators, --host-memory-in-gb, --num-client-hosts, reader.batch_size, "
+              "dataset.record_length_bytes and dataset.num_samples_per_file"};
 }
 
 std::string DatasizeText(const DatasizeInput& input, const Datasize& size, const Profile& profile) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cache/base/status.h"
 #include "workload/base/profile.h"
 #include "workload/base/rules.h"
 
@@ -40,8 +41,11 @@ struct Datasize {
 /// Least steps in one epoch: 100 in v0.5, 500 since.
 uint64_t StepsPerEpoch(Edition formula);
 
-/// The formula of the edition, rounding as it does. Pure. REQUIRES record_bytes >= 1.
+/// The formula of the edition, rounding as it does; at least one file. Samples are counted up to 1e15. Pure.
+/// REQUIRES record_bytes >= 1.
 Datasize ComputeDatasize(const DatasizeInput& input);
+/// kInvalidArgument: more samples or files than can be counted or asked for. The figures mean nothing then.
+Status CheckDatasize(const Datasize& size);
 
 /// What `datasize` prints: the figures, which rule decided, and the --param line for datagen and run.
 std::string DatasizeText(const DatasizeInput& input, const Datasize& size, const Profile& profile);

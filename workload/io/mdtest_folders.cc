@@ -48,7 +48,8 @@ Status Mdtest::LookAtFolder() {
   const uint64_t items = options_.shape.items() * options_.tasks;
   struct statvfs fs {};
   if (::statvfs(where.c_str(), &fs) != 0) return Status::FromErrno(errno, "mdtest: free space of " + where);
-  const uint64_t needed = items * options_.write_bytes;
+  uint64_t needed = 0;
+  if (__builtin_mul_overflow(items, options_.write_bytes, &needed)) needed = UINT64_MAX;
   const uint64_t free = static_cast<uint64_t>(fs.f_bavail) * fs.f_frsize;
   if (options_.files && options_.stonewall_s == 0 && needed > free) {
     return Status(Code::kNoSpace, "mdtest: the files need " + FormatBytes(needed) + " in " + where + ", " +

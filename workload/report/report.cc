@@ -188,7 +188,7 @@ Demand ComputeDemand(double record_bytes, uint64_t batch_size, double computatio
   out.bytes_per_s = out.bytes_per_s_per_accelerator * static_cast<double>(accelerators);
   out.epoch_s = static_cast<double>(steps) * computation_time;
   out.run_s = out.epoch_s * static_cast<double>(epochs);
-  out.dataset_bytes = static_cast<uint64_t>(static_cast<double>(samples) * record_bytes);
+  out.dataset_bytes = static_cast<uint64_t>(std::min(1e19, static_cast<double>(samples) * record_bytes));
   out.buffer_bytes = accelerators * read_threads * piece_bytes;
   return out;
 }

@@ -185,6 +185,26 @@ TEST(Datasize, V30ParquetRecordIsTheSumOfItsColumns) {
   EXPECT_EQ(ComputeDatasize(input).files, CeilDiv(uint64_t{5} * 32 << 30, 288 * 898));
 }
 
+TEST(Datasize, FewerSamplesThanOneFileHoldsNeedAFile) {
+  DatasizeInput input = Unet3d(Edition::kV05, 1, 0.1);
+  input.record_bytes = 2500;
+  input.samples_per_file = 313'532;
+  EXPECT_EQ(ComputeDatasize(input).files, 1u);
+}
+
+TEST(Datasize, WhatCannotBeCountedIsRefused) {
+  EXPECT_TRUE(CheckDatasize(ComputeDatasize(Unet3d(Edition::kV30, 100'000, 1e3, 1000))).ok());
+  DatasizeInput many = Unet3d(Edition::kV05, 100'000, 1);
+  many.steps = UINT32_MAX;
+  many.batch_size = 1'000'000;  // the product has 69 bits
+  many.samples_per_file = 313'532;
+  EXPECT_EQ(CheckDatasize(ComputeDatasize(many)).code(), Code::kInvalidArgument);
+  DatasizeInput small = Unet3d(Edition::kV30, 1, 1e6);
+  small.record_bytes = 1;
+  const Status status = CheckDatasize(ComputeDatasize(small));
+  EXPECT_NE(status.message().find("4294967295"), std::string::npos) << status.message();
+}
+
 TEST(Datasize, TextHasTheLinesPeoplePaste) {
   Profile profile;
   profile.workload = "unet3d";

@@ -283,7 +283,7 @@ TEST(Params, MistakesAreRefused) {
   EXPECT_EQ(ApplyParam(profile, "train.epochs=-1").message(),
             "--param: train.epochs: \"-1\" is not a whole number from 1 to 1000000");
   EXPECT_EQ(ApplyParam(profile, "train.computation_time=0").message(),
-            "--param: train.computation_time: \"0\" is not a number above 0 up to 3600");
+            "--param: train.computation_time: \"0\" is not a number from 1e-09 up to 3600");
   EXPECT_EQ(ApplyParam(profile, "metric.au=90").message(),
             "--param: metric.au: \"90\" is not a number from 0 up to 1");
   EXPECT_EQ(ApplyParam(profile, "dataset.format=hdf5").message(),
@@ -294,7 +294,20 @@ TEST(Params, MistakesAreRefused) {
             "--param: \"train.epochs\" is not of the form key=value");
   EXPECT_FALSE(ApplyParam(profile, "dataset.file_prefix=a/b").ok());
   EXPECT_FALSE(ApplyParam(profile, "train.computation_time=nan").ok());
+  EXPECT_FALSE(ApplyParam(profile, "train.computation_time=1e-300").ok());
   EXPECT_TRUE(profile.overridden.empty());
+}
+
+TEST(Params, MoreBytesThanCanBeCountedAreRefused) {
+  for (const auto& [length, deviation, ok] :
+       {std::tuple{"146600628", "68341808", true}, std::tuple{"1e15", "0", false},
+        std::tuple{"1", "1e15", false}}) {
+    Profile profile = *LoadProfile(ProfileDirs(""), "unet3d", Edition::kV30, "");
+    ASSERT_TRUE(ApplyParam(profile, "dataset.num_files_train=4294967295").ok());
+    ASSERT_TRUE(ApplyParam(profile, std::string("dataset.record_length=") + length).ok());
+    ASSERT_TRUE(ApplyParam(profile, std::string("dataset.record_length_stdev=") + deviation).ok());
+    EXPECT_EQ(CheckProfile(profile).ok(), ok) << CheckProfile(profile).message();
+  }
 }
 
 TEST(Params, ColumnsGiveTheRecordLengthWhenThereIsNone) {
