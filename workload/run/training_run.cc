@@ -15,19 +15,30 @@ constexpr double kMiBDouble = static_cast<double>(kMiB);
 constexpr size_t kResidencySample = 16;  // files looked at for the page cache's share
 constexpr double kHotShare = 0.5;        // from this share of resident bytes on a run is said to start hot
 
+/// As a shell takes it for one word.
+std::string Quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                          "-_./=:,+@%") == std::string::npos;
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 /// What the user would type to make the dataset of this command.
 std::string DatagenCommand(const Command& command) {
   const Profile& profile = command.profile;
   std::string out = "stoker-bench datagen --mlperf " + std::string(Name(profile.edition)) + " --workload " +
                     profile.workload;
-  if (profile.data_folder.empty()) out += " --data-dir " + command.data_dir;
+  if (profile.data_folder.empty()) out += " --data-dir " + Quoted(command.data_dir);
   if (command.rules.file_layout != profile.edition) {
     out += " --file-layout " + std::string(Name(command.rules.file_layout));
   }
   bool counted = false;
   for (const std::string& assignment : profile.overridden) {
     if (assignment.compare(0, 8, "dataset.") != 0) continue;
-    out += " --param " + assignment;
+    out += " --param " + Quoted(assignment);
     counted = counted || assignment.compare(0, 24, "dataset.num_files_train=") == 0;
   }
   if (!counted) out += " --param dataset.num_files_train=" + std::to_string(profile.num_files_train);
@@ -93,6 +104,18 @@ Status CheckReading(const Command& command) {
                                         " files are not; leave it out (and reader.odirect)"};
   }
   return Status::Ok();
+}
+
+/// A run that cannot have its memory would be killed on the way, or at its first step.
+Status CheckMemory(const ReadingMemory& memory, uint64_t host_bytes) {
+  if (host_bytes == 0 || memory.total() <= host_bytes) return Status::Ok();
+  return {Code::kInvalidArgument,
+          "the run may need " + FormatBytes(memory.total()) + " of memory (time stamps " +
+              FormatBytes(memory.stamp_bytes) + ", the order " + FormatBytes(memory.order_bytes) +
+              ", reading threads " + FormatBytes(memory.total() - memory.stamp_bytes - memory.order_bytes) +
+              "), this host has " + FormatBytes(host_bytes) +
+              "; use fewer steps (--param train.total_training_steps, train.epochs), files, threads or "
+              "accelerators"};
 }
 
 TrainerOptions TrainerOptionsOf(const Command& command, const Dataset& dataset, uint64_t samples,
@@ -206,6 +229,7 @@ Result<TrainingPlan> PlanTraining(const Command& command) {
                                 command.accelerators, record.steps, PlannedEpochs(plan.options), samples,
                                 profile.read_threads, plan.piece_bytes);
   record.demand.buffer_bytes = MemoryOf(plan.options).total();
+  RETURN_IF_ERROR(CheckMemory(MemoryOf(plan.options), record.host.memory_bytes));
   record.note = FewStepsNote(record.metric, record.steps, samples, command.accelerators);
   return plan;
 }

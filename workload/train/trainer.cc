@@ -353,9 +353,11 @@ uint64_t PlannedEpochs(const TrainerOptions& options) {
 
 ReadingMemory MemoryOf(const TrainerOptions& options) {
   ReadingMemory out;
-  const uint64_t steps = options.max_steps == 0 ? options.steps * options.epochs
-                                                : std::min(options.max_steps, options.steps * options.epochs);
-  out.stamp_bytes = steps * options.ranks * sizeof(StepTimes);
+  double steps = static_cast<double>(options.steps) * static_cast<double>(options.epochs);
+  if (options.max_steps != 0) steps = std::min(steps, static_cast<double>(options.max_steps));
+  constexpr double kMost = 4e18;  // more than any host has; whole numbers would overflow
+  out.stamp_bytes =
+      static_cast<uint64_t>(std::min(kMost, steps * static_cast<double>(options.ranks) * sizeof(StepTimes)));
   if (options.null_storage) return out;
   const bool stream = options.framework == Framework::kTensorFlow;
   out.threads = options.ranks * (stream ? StreamThreads(JobOf(options)) : options.read_threads);

@@ -3,6 +3,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -414,6 +415,23 @@ class BadInput(Case):
     def test_more_accelerators_than_samples(self):
         self.refused("--num-accelerators: 29 accelerators, but only 28 samples; use at most 28 accelerators, or a larger "
                      "dataset (--param dataset.num_files_train)", *self.run_arguments("--num-accelerators", "29"))
+
+    def test_memory_the_host_does_not_have(self):
+        for arguments in (("dataset.num_files_train=4294967295",),
+                          ("dataset.num_files_train=4294967295", "dataset.num_samples_per_file=1000",
+                           "dataset.record_length=1000", "dataset.record_length_stdev=0", "train.epochs=1000000")):
+            params = [word for argument in arguments for word in ("--param", argument)]
+            done = bench("run", "--null", "--results-dir", self.results, "--param", "reader.batch_size=1", *params)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("stoker-bench: the run may need ", done.stderr)
+            self.assertFalse(os.path.exists(self.results))
+
+    def test_the_command_of_a_message_can_be_typed(self):
+        self.data = os.path.join(self.dir, "it's here")
+        done = bench(*self.run_arguments())
+        command = shlex.split(done.stderr.strip().split("make the dataset with: stoker-bench ")[1])
+        self.assertEqual(bench(*command, "--num-parallel", "0").returncode, 2)
+        self.assertEqual(command[command.index("--data-dir") + 1], self.data)
 
     def test_results_folder_cannot_be_written(self):
         blocker = os.path.join(self.dir, "blocker")
