@@ -20,6 +20,7 @@ namespace stoker::bench {
 namespace {
 
 constexpr size_t kMaxOutput = kMiB;
+constexpr int64_t kListenMillis = 100;  // to an interrupt
 constexpr Nanos kExitPoll = std::chrono::milliseconds(1);
 constexpr Nanos kReapTime = std::chrono::milliseconds(200);  // for a killed child to go away
 
@@ -98,7 +99,7 @@ bool Take(int fd, std::string& into) {
 
 }  // namespace
 
-Result<ChildOutput> RunChild(const std::vector<std::string>& argv, Nanos timeout) {
+Result<ChildOutput> RunChild(const std::vector<std::string>& argv, Nanos timeout, const CancelToken& cancel) {
   const Nanos deadline = SteadyNow() + timeout;
   ASSIGN_OR_RETURN(Pipe out, MakePipe());
   ASSIGN_OR_RETURN(Pipe err, MakePipe());
@@ -109,22 +110,24 @@ Result<ChildOutput> RunChild(const std::vector<std::string>& argv, Nanos timeout
 
   const auto too_late = [&] {
     KillAndCollect(pid);
+    if (cancel.cancelled()) return Status(Code::kCancelled, argv[0] + ": interrupted");
     return Status(Code::kDeadlineExceeded, argv[0] + " did not end within " + FormatDuration(timeout));
   };
   ChildOutput result;
   while (out.read.valid() || err.read.valid()) {
     const Nanos now = SteadyNow();
-    if (now >= deadline) return too_late();
+    if (now >= deadline || cancel.cancelled()) return too_late();
     // A closed end is a negative descriptor, which poll passes over.
     std::array<pollfd, 2> wait{pollfd{out.read.get(), POLLIN, 0}, pollfd{err.read.get(), POLLIN, 0}};
     const auto millis = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();
-    if (::poll(wait.data(), wait.size(), static_cast<int>(std::min<int64_t>(millis, 1000))) < 0) continue;
+    if (::poll(wait.data(), wait.size(), static_cast<int>(std::min<int64_t>(millis, kListenMillis))) < 0)
+      continue;
     if (wait[0].revents != 0 && !Take(out.read.get(), result.out)) out.read.Reset();
     if (wait[1].revents != 0 && !Take(err.read.get(), result.err)) err.read.Reset();
   }
   int wait_status = 0;
   while (!Collect(pid, wait_status)) {
-    if (SteadyNow() >= deadline) return too_late();
+    if (SteadyNow() >= deadline || cancel.cancelled()) return too_late();
     std::this_thread::sleep_for(kExitPoll);
   }
   result.exit_status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);

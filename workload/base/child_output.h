@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/base/cancel.h"
 #include "cache/base/clock.h"
 #include "cache/base/result.h"
 
@@ -20,6 +21,8 @@ struct ChildOutput {
 /// Ctrl-C meant for this program does not reach it. kDeadlineExceeded: it had not ended after `timeout`; it
 /// and what it started are killed. kNotFound, kPermissionDenied and so on: it could not be started. Any
 /// thread.
-Result<ChildOutput> RunChild(const std::vector<std::string>& argv, Nanos timeout);
+/// kCancelled: `cancel` came first; the command and what it started are killed as well.
+Result<ChildOutput> RunChild(const std::vector<std::string>& argv, Nanos timeout,
+                             const CancelToken& cancel = {});
 
 }  // namespace stoker::bench

@@ -4,7 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "workload/base/console.h"
 #include "workload/cli/flags.h"
@@ -31,6 +34,39 @@ Result<std::pair<std::string, std::string>> SplitNamed(const std::string& flag, 
                                               ", NAME being letters, digits, - _ and .");
   }
   return std::pair{name, text.substr(split + 1)};
+}
+
+/// A round may take an hour: that its results cannot be kept has to be known before.
+Status CheckFolder(const char* flag, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && ::access(folder.c_str(), W_OK | X_OK) != 0) error.assign(errno, std::generic_category());
+  if (!error) return Status::Ok();
+  return {Code::kInvalidArgument, std::string(flag) + ": cannot write to " + folder + ": " + error.message() +
+                                      "; give a folder that can be written"};
+}
+
+Status CheckOutputs(const CompareOptions& options, const std::string& json) {
+  if (!json.empty()) {
+    const std::string folder = std::filesystem::path(json).parent_path().string();
+    RETURN_IF_ERROR(CheckFolder("--json", folder.empty() ? "." : folder));
+    std::error_code error;
+    if (std::filesystem::is_directory(json, error)) {
+      return {Code::kInvalidArgument, "--json: " + json + " is a folder; name a file"};
+    }
+  }
+  const std::string& results = options.command.results_dir;
+  if (results.empty()) return Status::Ok();
+  RETURN_IF_ERROR(CheckFolder("--results-dir", results));
+  for (const Contender& contender : options.contenders) {
+    for (uint64_t round = 0; round < options.rounds; ++round) {
+      const std::string folder = RoundFolder(options, contender, round);
+      if (::access((folder + "/summary.json").c_str(), F_OK) != 0) continue;
+      return {Code::kAlreadyExists,
+              folder + " already holds a run (summary.json); give another --results-dir"};
+    }
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -109,6 +145,9 @@ Status CompareVerb::Check() {
 int CompareVerb::Run(const CancelToken& cancel) {
   const Result<std::vector<TrainingPlan>> plans = PlanComparison(*options_);
   if (!plans.ok()) return Fail(plans.status().message(), kExitUsage);
+  if (const Status usable = CheckOutputs(*options_, json_); !usable.ok()) {
+    return Fail(usable.message(), kExitUsage);
+  }
   for (const std::string& line : PlanLines(plans->front())) Print(line);
   for (const std::string& warning : PlanWarnings(plans->front())) Warn(warning);
   if (options_->rounds % options_->contenders.size() != 0) {

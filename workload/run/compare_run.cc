@@ -10,13 +10,14 @@ namespace stoker::bench {
 namespace {
 
 /// The shell gets the hook as an argument and the values as its environment: nothing is spliced into it.
-Status RunHook(const CompareOptions& options, const Contender& contender, uint64_t round) {
+Status RunHook(const CompareOptions& options, const Contender& contender, uint64_t round,
+               const CancelToken& cancel) {
   if (contender.before.empty()) return Status::Ok();
   const std::string what = "--before " + contender.name + "=" + contender.before;
   const Result<ChildOutput> done =
       RunChild({"/usr/bin/env", "STOKER_BENCH_NAME=" + contender.name, "STOKER_BENCH_DIR=" + contender.dir,
                 "STOKER_BENCH_ROUND=" + std::to_string(round + 1), "/bin/sh", "-c", contender.before},
-               options.before_timeout);
+               options.before_timeout, cancel);
   if (!done.ok()) return {done.status().code(), what + ": " + done.status().message()};
   if (done->exit_status == 0) return Status::Ok();
   const std::string said = done->err.empty() ? done->out : done->err;
@@ -28,8 +29,7 @@ Status KeepRun(const CompareOptions& options, const Contender& contender, uint64
                const RunRecord& record) {
   if (options.command.results_dir.empty()) return Status::Ok();
   ASSIGN_OR_RETURN(const std::unique_ptr<ResultsDir> dir,
-                   ResultsDir::Reserve(options.command.results_dir + "/" + contender.name + "/round-" +
-                                       std::to_string(round + 1)));
+                   ResultsDir::Reserve(RoundFolder(options, contender, round)));
   return WriteResults(*dir, record).status();
 }
 
@@ -42,6 +42,10 @@ std::string TurnLine(const Contender& contender, uint64_t round, uint64_t rounds
 }
 
 }  // namespace
+
+std::string RoundFolder(const CompareOptions& options, const Contender& contender, uint64_t round) {
+  return options.command.results_dir + "/" + contender.name + "/round-" + std::to_string(round + 1);
+}
 
 std::vector<size_t> TurnOrder(size_t contenders, uint64_t round) {
   std::vector<size_t> out;
@@ -77,7 +81,12 @@ Comparison RunComparison(const CompareOptions& options, const std::vector<Traini
         return out;
       }
       const Contender& contender = options.contenders[c];
-      out.failure = RunHook(options, contender, round);
+      out.failure = RunHook(options, contender, round, cancel);
+      if (out.failure.code() == Code::kCancelled) {
+        out.failure = Status::Ok();
+        out.interrupted = true;
+      }
+      if (out.interrupted) return out;
       if (!out.failure.ok()) return out;
       const RunRecord record = RunOnce(plans[c], cancel);
       out.turns.push_back(TurnOf(record, c, round, position++));

@@ -26,6 +26,9 @@ struct CompareOptions {
   Nanos before_timeout = std::chrono::minutes(10);
 };
 
+/// Where a turn's run is kept; `round` counts from 0. REQUIRES command.results_dir.
+std::string RoundFolder(const CompareOptions& options, const Contender& contender, uint64_t round);
+
 /// Who goes when: in round r the order begins with contender r mod n, so that everybody is first, second, …
 /// equally often when the rounds are a multiple of the contenders. Pure.
 std::vector<size_t> TurnOrder(size_t contenders, uint64_t round);

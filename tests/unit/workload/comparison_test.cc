@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/support/temp_dir.h"
 #include "workload/data/datagen.h"
@@ -156,6 +157,22 @@ TEST_F(CompareRunTest, ReadErrorsAreNotCounted) {
   const std::vector<ContenderFigures> figures = CompareTurns(2, comparison.turns);
   EXPECT_EQ(figures[0].counted, 2u);
   EXPECT_EQ(figures[1].counted, 0u);
+}
+
+TEST_F(CompareRunTest, AnInterruptEndsAHook) {
+  options_.contenders[0].before = "touch '" + (dir_ / "began") + "'; sleep 3600";
+  const Result<std::vector<TrainingPlan>> plans = PlanComparison(options_);
+  ASSERT_TRUE(plans.ok());
+  CancelToken cancel;
+  std::thread interrupter([&] {
+    while (!fs::exists(dir_ / "began")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    cancel.Cancel();
+  });
+  const Comparison comparison = RunComparison(options_, *plans, cancel, nullptr);
+  interrupter.join();
+  EXPECT_TRUE(comparison.interrupted);
+  EXPECT_TRUE(comparison.failure.ok()) << comparison.failure.message();
+  EXPECT_TRUE(comparison.turns.empty());
 }
 
 TEST_F(CompareRunTest, ACancelledComparisonEnds) {

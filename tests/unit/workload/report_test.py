@@ -194,6 +194,17 @@ class Compare(Case):
             done = self.compare(*arguments)
             self.assertEqual(done.returncode, 2, (arguments, done.stderr))
             self.assertIn(message, done.stderr)
+        kept = self.path("taken")
+        os.makedirs(os.path.join(kept, "copy", "round-2"))
+        with open(os.path.join(kept, "copy", "round-2", "summary.json"), "w"):
+            pass
+        for arguments, message in ((["--results-dir", kept], "already holds a run"),
+                                   (["--json", os.path.join(kept, "copy", "round-2", "summary.json", "x")], "--json"),
+                                   (["--json", kept], "is a folder"), (["--results-dir", "/dev/null/x"], "--results-dir")):
+            done = self.compare("--rounds", "2", *arguments)
+            self.assertEqual(done.returncode, 2, (arguments, done.stderr))
+            self.assertIn(message, done.stderr)
+            self.assertNotIn("round 1 of 2", done.stdout)
         done = self.compare(copy=self.path("nothing"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("copy: ", done.stderr)
