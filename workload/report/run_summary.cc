@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kSummaryName[] = "summary.json";
 constexpr uint64_t kMaxFileBytes = 256ull << 20;  // a summary with 100 000 accelerators is far smaller
+constexpr int kMaxNesting = 32;                   // of a summary, which has 5 levels
 constexpr int kMaxDepth = 12;                     // v3.0 has 9 levels below its root
 
 Result<std::string> ReadText(const std::string& path) {
@@ -42,7 +43,13 @@ double UnixOf(const std::string& iso) {
 
 /// A number that the public tool may have written as one or, through numpy, as text.
 uint64_t Count(const Json& value) {
-  if (!value.is_string()) return value.get<uint64_t>();
+  if (value.is_number()) {
+    const double number = value.get<double>();
+    if (!(number >= 0 && number < 1e18)) {
+      throw Json::other_error::create(501, value.dump() + " is not a count", &value);
+    }
+    return value.get<uint64_t>();
+  }
   const std::string text = value.get<std::string>();
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos || text.size() > 18) {
     throw Json::other_error::create(501, "\"" + text + "\" is not a count", &value);
@@ -81,10 +88,10 @@ OwnSummary OwnFrom(const Json& in) {
   out.division = in.value("division", "");
   out.data_dir = in.value("data_dir", "");
   out.au_threshold_percent = in.at("au_threshold_percent");
-  out.steps_per_epoch = in.at("steps_per_epoch");
-  out.read_errors = in.at("read_errors");
-  out.files_read = in.at("files_read");
-  out.true_bytes = in.at("true_bytes");
+  out.steps_per_epoch = Count(in.at("steps_per_epoch"));
+  out.read_errors = Count(in.at("read_errors"));
+  out.files_read = Count(in.at("files_read"));
+  out.true_bytes = Count(in.at("true_bytes"));
   out.true_mib_per_s = in.at("true_MiB_per_second");
   out.demand_mib_per_s = in.at("demand_MiB_per_second");
   out.cpu_s_per_gb = in.value("cpu_seconds_per_GB", 0.0);
@@ -121,6 +128,7 @@ void FillPublic(const Json& in, RunSummary& out) {
   out.end = in.at("end");
   out.start_unix = UnixOf(out.start);
   out.accelerators = Count(in.at("num_accelerators"));
+  if (out.accelerators == 0) throw Json::other_error::create(501, "num_accelerators is 0", &in);
   out.hosts = in.contains("num_hosts") ? Count(in["num_hosts"]) : 1;
   out.hostname = in.at("hostname");
   const Json& metric = in.at("metric");
@@ -173,7 +181,11 @@ Result<RunSummary> LoadRunSummary(const std::string& folder) {
   RunSummary out;
   out.folder = folder;
   try {
-    const Json in = Json::parse(text);
+    // What is nested deeper than any summary would overflow the stack when it is written again.
+    const Json in = Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+      if (depth > kMaxNesting) throw Json::other_error::create(501, "nested too deeply", nullptr);
+      return true;
+    });
     FillPublic(in, out);
     if (in.contains("stoker")) {
       const Json& own = in["stoker"];
@@ -190,7 +202,8 @@ Result<RunSummary> LoadRunSummary(const std::string& folder) {
     if (overrides.ok()) FillOverrides(*overrides, out);
   }
   const std::string series_path = folder + "/timeseries.json";
-  if (fs::exists(series_path)) {
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(series_path, error))) {
     const Result<std::string> series_text = ReadText(series_path);
     const Result<TimeSeries> series =
         series_text.ok() ? ParseTimeSeries(*series_text) : Result<TimeSeries>(series_text.status());
@@ -211,7 +224,8 @@ Result<std::vector<RunSummary>> FindRuns(const std::string& asked) {
     return Status(Code::kNotFound, folder + " is not a folder; give the results folder of one or more runs");
   }
   std::vector<fs::path> found;
-  if (fs::exists(folder + "/" + kSummaryName)) found.emplace_back(folder);
+  // A link that leads nowhere is there as well: reading it says what is wrong.
+  if (fs::exists(fs::symlink_status(folder + "/" + kSummaryName, error))) found.emplace_back(folder);
   const auto options = fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator entry(folder, options, error), end; !error && entry != end;
        entry.increment(error)) {

@@ -299,6 +299,31 @@ TEST_F(SubmissionTest, WhatIsNoSummaryIsNamed) {
   EXPECT_NE(status.message().find("train_au_mean_percentage"), std::string::npos) << status.message();
 }
 
+TEST_F(SubmissionTest, CountsThatAreNoneAreRefused) {
+  for (const json& count : {json(-3), json(0), json(1e300)}) {
+    json summary = Summary(1, 1, 99, 1, 1);
+    summary["num_accelerators"] = count;
+    Put("run-1", summary);
+    EXPECT_EQ(FindRuns(dir_.path()).status().code(), Code::kCorruption) << count;
+  }
+}
+
+TEST_F(SubmissionTest, DeepNestingIsRefused) {
+  std::string text = Summary(1, 1, 99, 1, 1).dump();
+  text.insert(text.find("\"metric\":{") + 10,
+              "\"x\":" + std::string(200'000, '[') + std::string(200'000, ']') + ",");
+  std::filesystem::create_directories(dir_ / "run-1");
+  std::ofstream(dir_ / "run-1/summary.json") << text;
+  const Status status = FindRuns(dir_.path()).status();
+  EXPECT_NE(status.message().find("nested too deeply"), std::string::npos) << status.message();
+}
+
+TEST_F(SubmissionTest, ALinkThatLeadsNowhereIsNamed) {
+  std::filesystem::create_symlink("summary.json", dir_ / "summary.json");
+  const Status status = FindRuns(dir_.path()).status();
+  EXPECT_NE(status.message().find("summary.json"), std::string::npos) << status.message();
+}
+
 TEST_F(SubmissionTest, CsvIsQuoted) {
   json summary = Summary(58.5, 8190, 95, 3, 28000);
   summary["hostname"] = "=cmd(\"x\"),\n2";
