@@ -222,6 +222,12 @@ std::string Seconds(double seconds) {
   return text;
 }
 
+/// Adds a key that is not there yet. An ordered object's [] looks at every key: with a million epochs it
+/// would take an hour.
+void Append(Json& object, std::string key, Json value) {
+  object.get_ref<Json::object_t&>().emplace_back(std::move(key), std::move(value));
+}
+
 /// Epoch and block times; one block an epoch, since nothing interrupts it.
 Json EpochStats(const RunRecord& record) {
   Json out = Json::object();
@@ -230,10 +236,11 @@ Json EpochStats(const RunRecord& record) {
     const std::string start = IsoTime(epoch.unix_start);
     const std::string end = IsoTime(epoch.unix_end);
     const std::string duration = Seconds(epoch.unix_end - epoch.unix_start);
-    out[std::to_string(i + 1)] = Json{{"start", start},
-                                      {"block1", {{"start", start}, {"end", end}, {"duration", duration}}},
-                                      {"end", end},
-                                      {"duration", duration}};
+    Append(out, std::to_string(i + 1),
+           Json{{"start", start},
+                {"block1", {{"start", start}, {"end", end}, {"duration", duration}}},
+                {"end", end},
+                {"duration", duration}});
   }
   return out;
 }
@@ -245,29 +252,44 @@ Json RankOutput(const RunRecord& record, size_t rank) {
     if (rank >= epoch.ranks.size()) continue;
     const StepArrays arrays = ArraysOf(record.metric, epoch.ranks[rank]);
     const RankFigures figures = ComputeRank(record.metric, epoch.ranks[rank]);
-    out[std::to_string(i + 1)] = Json{{"load", {{"block1", arrays.load}}},
-                                      {"proc", {{"block1", arrays.proc}}},
-                                      {"compute", {{"block1", arrays.compute}}},
-                                      {"au", {{"block1", figures.au_percent}}},
-                                      {"throughput", {{"block1", figures.samples_per_s}}}};
+    Append(out, std::to_string(i + 1),
+           Json{{"load", {{"block1", arrays.load}}},
+                {"proc", {{"block1", arrays.proc}}},
+                {"compute", {{"block1", arrays.compute}}},
+                {"au", {{"block1", figures.au_percent}}},
+                {"throughput", {{"block1", figures.samples_per_s}}}});
   }
   return out;
 }
 
+/// A value as YAML reads it back: double quotes with JSON's escapes, unless it is plain.
+std::string YamlScalar(const std::string& value) {
+  if (value.empty()) return "''";
+  const bool plain = value.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                         "_./+-") == std::string::npos;
+  return plain && value.front() != '-' ? value
+                                       : Json(value).dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
 /// The profile's keys as nested YAML.
 std::string ConfigYaml(const RunRecord& record) {
-  std::string out = "workload: " + record.command.profile.workload +
-                    "\naccelerator: " + record.command.profile.accelerator +
+  std::string out = "workload: " + YamlScalar(record.command.profile.workload) +
+                    "\naccelerator: " + YamlScalar(record.command.profile.accelerator) +
                     "\nmlperf: " + std::string(Name(record.command.profile.edition)) +
                     "\nnum_accelerators: " + std::to_string(record.command.accelerators) + "\n";
   std::string section;
   for (const auto& [key, value] : EffectiveParams(record.command.profile)) {
     const size_t dot = key.find('.');
+    if (dot == std::string::npos) {  // beside the sections
+      out += key + ": " + YamlScalar(value) + "\n";
+      continue;
+    }
     if (key.substr(0, dot) != section) {
       section = key.substr(0, dot);
       out += section + ":\n";
     }
-    out += "  " + key.substr(dot + 1) + ": " + (value.empty() ? "''" : value) + "\n";
+    out += "  " + key.substr(dot + 1) + ": " + YamlScalar(value) + "\n";
   }
   return out;
 }

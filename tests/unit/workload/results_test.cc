@@ -143,6 +143,23 @@ TEST(Results, SummaryValues) {
   EXPECT_EQ(summary["stoker"]["parameters"]["reader.batch_size"], "7");
 }
 
+TEST(Results, ConfigurationIsYamlWhateverTheValues) {
+  RunRecord record = MakeRecord(Edition::kV30);
+  record.command.profile.data_folder = "/a: #b\n- 'c\"";
+  const testing::TempDir dir;
+  const Result<std::unique_ptr<ResultsDir>> results = ResultsDir::Reserve(dir / "r");
+  ASSERT_TRUE(results.ok());
+  ASSERT_TRUE(WriteResults(**results, record).ok());
+  std::string text;
+  for (const auto& entry : fs::recursive_directory_iterator(dir / "r")) {
+    if (entry.path().filename() != "config.yaml") continue;
+    std::ifstream in(entry.path());
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  EXPECT_NE(text.find("\nframework: pytorch\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  data_folder: \"/a: #b\\n- 'c\\\"\"\n"), std::string::npos) << text;
+}
+
 TEST(Results, WhatIsNotWholeHasMetNothing) {
   RunRecord record = MakeRecord(Edition::kV30);
   record.log.epochs_planned = 2;
