@@ -38,9 +38,9 @@ Status WriteResultFile(const std::string& path, const std::string& text) {
     if (::fsync(fd.get()) != 0) return Status::FromErrno(errno, "writing " + partial);
   }
   // link() fails when the name exists by now; rename() would replace it.
-  if (::link(partial.c_str(), path.c_str()) != 0) return Status::FromErrno(errno, "writing " + path);
+  const int error = ::link(partial.c_str(), path.c_str()) != 0 ? errno : 0;
   ::unlink(partial.c_str());
-  return Status::Ok();
+  return error == 0 ? Status::Ok() : Status::FromErrno(error, "writing " + path);
 }
 
 }  // namespace stoker::bench

@@ -1,6 +1,7 @@
 #include "workload/cli/verb_io.h"
 
 #include <sys/utsname.h>
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 
@@ -76,6 +77,11 @@ Result<std::string> IoVerb::TakeWords(const std::vector<std::string>& words) {
   ASSIGN_OR_RETURN(command_, ParseIoArguments(words));
   if (command_.help) return IoHelp();
   RETURN_IF_ERROR(CheckResultFile("io: --json", command_.options.json));
+  const std::vector<std::string> files = AllFiles(command_.options);
+  if (std::find(files.begin(), files.end(), command_.options.json) != files.end()) {
+    return Status(Code::kInvalidArgument, "io: --json: " + command_.options.json +
+                                              " is a file of the test itself; choose another name");
+  }
   return std::string();
 }
 

@@ -193,6 +193,8 @@ class Io(Case):
             (["-o", os.path.join(self.dir, "no/where")], "make it first"), (["-o", self.dir], "plain file"),
             (["-r"], "does not exist"), (["-w", "-b", "4096t", "-t", "1m"], "is free"),
             (["--json", self.json], "never overwritten"), (["--json", os.path.join(self.dir, "no/x")], "--json"),
+            (["--json", self.file], "a file of the test itself"),
+            (["-F", "-N", "2", "--json", self.file + ".00000001"], "a file of the test itself"),
             (["-N", "4096", "-t", "1g", "-b", "1g", "-D", "1"], "of buffers"),
         ]
         for arguments, text in cases:
