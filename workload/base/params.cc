@@ -242,6 +242,14 @@ Status CheckProfile(const Profile& profile) {
   if (profile.computation_time <= 0) {
     return Status(Code::kInvalidArgument, where + ": train.computation_time is missing");
   }
+  if (profile.record_bytes_stdev > profile.record_bytes) {
+    char text[128];
+    std::snprintf(text, sizeof text,
+                  ": dataset.record_length_bytes_stdev: %.0f is more than dataset.record_length_bytes (%.0f)",
+                  profile.record_bytes_stdev, profile.record_bytes);
+    return Status(Code::kInvalidArgument,
+                  where + text + "; sizes would spread from nothing to many times it: set both");
+  }
   if (const double bytes = MostDatasetBytes(profile); bytes > kMostDatasetBytes) {
     char text[32];
     std::snprintf(text, sizeof text, "%.3g", bytes);

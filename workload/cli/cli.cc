@@ -12,7 +12,8 @@ namespace {
 
 constexpr char kExitText[] =
     "Exit status: 0 done (run: AU at or above the threshold); 1 failed while working; 2 wrong flag, profile, "
-    "dataset or results folder, nothing was done; 3 AU under the threshold; 4 interrupted (run: partial "
+    "dataset or results folder, nothing was done; 3 the answer is no (run, compare: AU under the threshold; "
+    "capacity: not even one accelerator is fed; report: a run is invalid); 4 interrupted (run: partial "
     "results "
     "were written).";
 

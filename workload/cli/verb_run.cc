@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -64,6 +66,20 @@ Status LookAhead(TrainingPlan& plan, bool probe, bool self_test, const CancelTok
          " % is expected: this host and not the storage limits the run; use fewer accelerators on it");
   }
   return Status::Ok();
+}
+
+/// A folder for the results. Those that are named after the second may be taken by a run that began in the
+/// same one: then the next second's.
+Result<std::unique_ptr<ResultsDir>> ReserveResults(const Command& command, const std::string& hostname) {
+  constexpr int kSeconds = 5;
+  for (int tries = 1;; ++tries) {
+    Result<std::unique_ptr<ResultsDir>> reserved =
+        ResultsDir::Reserve(ResultsFolder(command, hostname, std::time(nullptr)));
+    const bool taken =
+        reserved.status().code() == Code::kAlreadyExists || reserved.status().code() == Code::kBusy;
+    if (!taken || command.rules.results_layout == ResultsLayout::kFlat || tries == kSeconds) return reserved;
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
 }
 
 /// What a person wants to see of a finished run.
@@ -154,10 +170,9 @@ int RunTraining(Command command, MpiChoice mpi, bool probe, bool self_test, cons
   Status problem = plan.status();
   std::unique_ptr<ResultsDir> results;
   if (problem.ok() && team.leads()) {
-    const std::string folder = team.independent()
-                                   ? team.independent_folder()
-                                   : ResultsFolder(command, plan->record.host.hostname, std::time(nullptr));
-    Result<std::unique_ptr<ResultsDir>> reserved = ResultsDir::Reserve(folder);
+    Result<std::unique_ptr<ResultsDir>> reserved = team.independent()
+                                                       ? ResultsDir::Reserve(team.independent_folder())
+                                                       : ReserveResults(command, plan->record.host.hostname);
     problem = reserved.status();
     if (reserved.ok()) results = std::move(*reserved);
   }

@@ -115,7 +115,7 @@ std::string DatasizeText(const DatasizeInput& input, const Datasize& size, const
               : std::to_string(steps) + " steps an epoch (" + std::to_string(size.samples_by_steps) +
                     " samples; 5 times the memory is " + std::to_string(size.samples_by_memory) + ")") +
          "\n";
-  if (size.subfolders > 0) {
+  if (size.subfolders > 1) {
     out += "With so many files, subfolders help: --param dataset.num_subfolders_train=" +
            std::to_string(size.subfolders) + "\n";
   }

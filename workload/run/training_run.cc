@@ -353,7 +353,8 @@ std::string Verdict(const RunRecord& record) {
                          Text("%g", 100 * record.metric.au_threshold) + " %): ";
   if (record.log.reads.errors > 0 || !record.log.failure.ok()) return au + "INVALID";
   if (!record.complete()) return au + "PARTIAL";
-  return au + (record.figures.meets_threshold ? "PASS" : "FAIL");
+  return au + (record.figures.meets_threshold ? "PASS" : "FAIL") +
+         (record.command.null_storage ? " (--null: nothing was read)" : "");
 }
 
 }  // namespace stoker::bench

@@ -446,6 +446,14 @@ class BadInput(Case):
         self.assertEqual(bench(*arguments).returncode, 0)
         self.refused(f"{self.results} already holds a run (summary.json); give another --results-dir", *arguments)
 
+    def test_runs_that_begin_in_the_same_second(self):
+        arguments = ("run", "--null", "--results-dir", self.results, *QUICK, "--param", "dataset.num_files_train=21",
+                     "--param", "train.computation_time=0.01")
+        runs = [subprocess.Popen([BENCH, *arguments], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+        summaries = {run.communicate(timeout=120)[0].splitlines()[-1] for run in runs}
+        self.assertEqual([run.returncode for run in runs], [0, 0, 0])
+        self.assertEqual(len(summaries), 3, summaries)
+
     def test_wrong_names_and_numbers(self):
         self.refused('--accelerator: "v100" is not one of a100, b200, h100; did you mean "a100"? (unet3d under v3.0); it '
                      "is under --mlperf v0.5", *self.run_arguments("--accelerator", "v100"))

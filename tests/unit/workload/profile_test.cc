@@ -298,6 +298,17 @@ TEST(Params, MistakesAreRefused) {
   EXPECT_TRUE(profile.overridden.empty());
 }
 
+TEST(Params, ADeviationAboveTheRecordIsRefused) {
+  Profile profile = *LoadProfile(ProfileDirs(""), "unet3d", Edition::kV30, "");
+  ASSERT_TRUE(ApplyParam(profile, "dataset.record_length_bytes=2097152").ok());
+  EXPECT_EQ(
+      CheckProfile(profile).message(),
+      "unet3d v3.0: dataset.record_length_bytes_stdev: 68341808 is more than dataset.record_length_bytes "
+      "(2097152); sizes would spread from nothing to many times it: set both");
+  ASSERT_TRUE(ApplyParam(profile, "dataset.record_length_bytes_stdev=977000").ok());
+  EXPECT_TRUE(CheckProfile(profile).ok());
+}
+
 TEST(Params, MoreBytesThanCanBeCountedAreRefused) {
   for (const auto& [length, deviation, ok] :
        {std::tuple{"146600628", "68341808", true}, std::tuple{"1e15", "0", false},
