@@ -156,7 +156,7 @@ class Capacity(Case):
         self.refused('--steps: "9" is not a whole number from 10 to 10000000', "--null", *results, "--steps", "9")
         self.refused('--max: "0" is not a whole number from 1 to 100000', *NULL, *results, "--max", "0")
         self.refused('--repeats: "1" is not a whole number from 2 to 1000', *NULL, *results, "--repeats", "1")
-        self.refused('--confidence: "1" is not a number above 0 up to 0.9999', *NULL, *results, "--confidence", "1")
+        self.refused('--confidence: "1" is not from 0.5 to 0.9999', *NULL, *results, "--confidence", "1")
         self.refused('--confidence: "0.4" is not from 0.5 to 0.9999', *NULL, *results, "--confidence", "0.4")
         self.refused('--workload: "unet3d,unet3d" has "unet3d" twice; give different names with commas between, e.g. '
                      'unet3d,resnet50', *NULL, *results, "--workload", "unet3d,unet3d")

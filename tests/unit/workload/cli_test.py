@@ -183,7 +183,8 @@ class Datagen(Case):
         self.assertEqual(self.contents(self.train(self.data + "1")), self.contents(self.train(self.data + "7")))
 
     def test_goes_on_after_kill(self):
-        big = ["--param", "dataset.record_length_bytes=20000000", "--param", "dataset.num_files_train=12"]
+        big = ["--param", "dataset.record_length_bytes=20000000", "--param", "dataset.record_length_bytes_stdev=9000000",
+               "--param", "dataset.num_files_train=12"]
         command = [BENCH, "datagen", "--data-dir", self.data, *big]
         rng = random.Random(SEED)
         whole = set()
