@@ -66,10 +66,13 @@ class WarmKill(unittest.TestCase):
             self.assertEqual(got == expected, True, f"{name}: {trees.first_difference(expected, got)}")
 
     def run_and_kill(self, moment):
-        """Warms and kills; returns the last (bytes fetched, bytes kept) seen before the kill."""
+        """Warms and kills; returns (bytes fetched, bytes kept) before the kill. Two answers of the daemon, the kept bytes from
+        the later one: within one answer the numbers are not of one instant, and on a busy machine megabytes lie between."""
         warm = subprocess.Popen([e2e.STOKER, "warm", self.place.mnt], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         start = time.monotonic()
+        status = self.place.poll()
         while True:
+            fetched = status["metrics"]["ufs_bytes"]
             status = self.place.poll()
             if time.monotonic() >= start + moment or warm.poll() is not None:
                 break
@@ -81,7 +84,7 @@ class WarmKill(unittest.TestCase):
             warm.kill()
             warm.communicate()
             self.fail("`stoker warm` hung after its daemon was killed")
-        return warm.returncode, output, (status["metrics"]["ufs_bytes"], status["cache"]["used_bytes"])
+        return warm.returncode, output, (fetched, status["cache"]["used_bytes"])
 
     def test_warm_killed(self):
         fetched_total, kept_rounds, whole_rounds, cut_rounds = 0, 0, 0, 0
@@ -94,9 +97,8 @@ class WarmKill(unittest.TestCase):
                 kept_rounds += 1
             self.check(self.random.sample(sorted(self.versions), 8))
             code, output, (fetched, used_before) = self.run_and_kill(self.random.uniform(0.01, LONGEST_RUN))
-            # What was fetched has become new bytes in the cache, but for what the threads had in hand. (Twice that: the two
-            # numbers are not taken at one instant.)
-            self.assertLessEqual(fetched, used_before - used + 2 * LOST_PER_KILL, f"round {turn}: bytes were fetched that were there already")
+            # What was fetched has become new bytes in the cache, but for what the threads had in hand.
+            self.assertLessEqual(fetched, used_before - used + LOST_PER_KILL, f"round {turn}: bytes were fetched that were there already")
             fetched_total += fetched
             if code == 0:  # whole: a new version of a third of the files gives the next rounds work
                 whole_rounds += 1
