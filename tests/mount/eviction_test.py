@@ -44,7 +44,11 @@ class Eviction(unittest.TestCase):
 
     def watch(self):
         while not self.watching.wait(0.02):
-            used, allocated = self.place.poll()["cache"]["used_bytes"], trees.allocated(os.path.join(self.place.cache, "objects"))
+            before = self.place.poll()
+            used, allocated = before["cache"]["used_bytes"], trees.allocated(os.path.join(self.place.cache, "objects"))
+            # A walk that sees one object go and another come in its place has seen more than there ever was.
+            if self.place.metric("cache_evicted_objects") != before["metrics"]["cache_evicted_objects"]:
+                allocated = 0
             self.highest = max(self.highest, used, allocated)
             if used > LIMIT or allocated > LIMIT:
                 self.over.append((used, allocated))
@@ -192,9 +196,10 @@ class Policy(unittest.TestCase):
 
     def test_what_is_warmed_is_taken_in(self):
         half = self.names[: self.FILES // 2 - 16]
+        there = self.names[self.FILES // 2 : -16]  # fill the cache nearly
         for policy in ("auto", "retain"):
             self.mount(policy)
-            for name in self.names[self.FILES // 2 :]:
+            for name in there:
                 read(f"{self.place.mnt}/{name}")
             result = self.place.try_warm(*half)
             if policy == "auto":
@@ -203,7 +208,7 @@ class Policy(unittest.TestCase):
             else:
                 self.assertEqual(result.returncode, 1)
                 self.assertIn("it keeps what it has (cache.policy: retain); set cache.policy: auto", result.stderr)
-                self.assertEqual(self.epoch(self.names[self.FILES // 2 + 16 :], trees.rng("warm")), 0, "what was there is there")
+                self.assertEqual(self.epoch(there, trees.rng("warm")), 0, "what was there is there")
 
 
 class EvictionPassthroughOff(Eviction):
