@@ -3,6 +3,7 @@ mounts."""
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 
@@ -35,7 +36,9 @@ def touch_memory(size):
 
 
 def is_mounted(path):
-    return any(line.split()[4] == path for line in open("/proc/self/mountinfo"))
+    """The table writes spaces and the like as octal numbers."""
+    unescaped = lambda text: re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+    return any(unescaped(line.split()[4]) == path for line in open("/proc/self/mountinfo", encoding="utf-8"))
 
 
 def write_file(path, size, seed):
