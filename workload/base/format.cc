@@ -1,17 +1,12 @@
 #include "workload/base/format.h"
 
-#include <array>
 #include <charconv>
 #include <set>
-#include <utility>
 
-#include "workload/base/rules.h"
+#include "workload/base/name_table.h"
 
 namespace stoker::bench {
 namespace {
-
-template <typename T, size_t N>
-using NameTable = std::array<std::pair<T, std::string_view>, N>;
 
 constexpr NameTable<Format, 4> kFormats{{{Format::kNpz, "npz"},
                                          {Format::kTfRecord, "tfrecord"},
@@ -34,24 +29,6 @@ constexpr NameTable<DataType, 9> kTypes{{{DataType::kInt8, "int8"},
 /// The fixed list of a wide vector: more is a slip, and would leave the range of a page.
 constexpr uint64_t kMaxColumnSize = 100'000'000;
 constexpr size_t kMaxColumns = 100'000;
-
-template <typename T, size_t N>
-Result<T> Parse(const NameTable<T, N>& table, std::string_view flag, std::string_view text) {
-  std::vector<std::string> allowed;
-  for (const auto& [value, name] : table) {
-    if (name == text) return value;
-    allowed.emplace_back(name);
-  }
-  return Status(Code::kInvalidArgument, NotOneOf(flag, text, allowed));
-}
-
-template <typename T, size_t N>
-std::string_view NameIn(const NameTable<T, N>& table, T wanted) {
-  for (const auto& [value, name] : table) {
-    if (value == wanted) return name;
-  }
-  return "unknown";
-}
 
 bool Separates(char c) {
   return c == ',' || c == ' ' || c == '\n' || c == '\t' || c == '\r';
@@ -85,20 +62,20 @@ Result<Column> ParseColumn(std::string_view key, std::string_view text) {
     }
     type = type.substr(0, star);
   }
-  ASSIGN_OR_RETURN(column.type, Parse(kTypes, what + "type", type));
+  ASSIGN_OR_RETURN(column.type, ParseName(kTypes, what + "type", type));
   return column;
 }
 
 }  // namespace
 
 Result<Format> ParseFormat(std::string_view flag, std::string_view text) {
-  return Parse(kFormats, flag, text);
+  return ParseName(kFormats, flag, text);
 }
 Result<Framework> ParseFramework(std::string_view flag, std::string_view text) {
-  return Parse(kFrameworks, flag, text);
+  return ParseName(kFrameworks, flag, text);
 }
 Result<Shuffle> ParseShuffle(std::string_view flag, std::string_view text) {
-  return Parse(kShuffles, flag, text);
+  return ParseName(kShuffles, flag, text);
 }
 
 std::string_view Name(Format format) {

@@ -1,15 +1,10 @@
 #include "workload/base/rules.h"
 
-#include <array>
-#include <utility>
-
 #include "cache/base/spelling.h"
+#include "workload/base/name_table.h"
 
 namespace stoker::bench {
 namespace {
-
-template <typename T, size_t N>
-using NameTable = std::array<std::pair<T, std::string_view>, N>;
 
 constexpr NameTable<Edition, 4> kEditions{
     {{Edition::kV05, "v0.5"}, {Edition::kV10, "v1.0"}, {Edition::kV20, "v2.0"}, {Edition::kV30, "v3.0"}}};
@@ -22,40 +17,22 @@ constexpr NameTable<ResultsLayout, 3> kLayouts{
 constexpr NameTable<CacheControl, 2> kControls{
     {{CacheControl::kNone, "none"}, {CacheControl::kFadvise, "fadvise"}}};
 
-template <typename T, size_t N>
-Result<T> Parse(const NameTable<T, N>& table, std::string_view flag, std::string_view text) {
-  std::vector<std::string> allowed;
-  for (const auto& [value, name] : table) {
-    if (name == text) return value;
-    allowed.emplace_back(name);
-  }
-  return Status(Code::kInvalidArgument, NotOneOf(flag, text, allowed));
-}
-
-template <typename T, size_t N>
-std::string_view NameIn(const NameTable<T, N>& table, T wanted) {
-  for (const auto& [value, name] : table) {
-    if (value == wanted) return name;
-  }
-  return "unknown";
-}
-
 }  // namespace
 
 Result<Edition> ParseEdition(std::string_view flag, std::string_view text) {
-  return Parse(kEditions, flag, text);
+  return ParseName(kEditions, flag, text);
 }
 Result<AccessOrder> ParseAccessOrder(std::string_view flag, std::string_view text) {
-  return Parse(kOrders, flag, text);
+  return ParseName(kOrders, flag, text);
 }
 Result<ReadShape> ParseReadShape(std::string_view flag, std::string_view text) {
-  return Parse(kShapes, flag, text);
+  return ParseName(kShapes, flag, text);
 }
 Result<ResultsLayout> ParseResultsLayout(std::string_view flag, std::string_view text) {
-  return Parse(kLayouts, flag, text);
+  return ParseName(kLayouts, flag, text);
 }
 Result<CacheControl> ParseCacheControl(std::string_view flag, std::string_view text) {
-  return Parse(kControls, flag, text);
+  return ParseName(kControls, flag, text);
 }
 
 std::string_view Name(Edition edition) {

@@ -1,11 +1,11 @@
 #include "workload/report/capacity_report.h"
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cache/base/units.h"
 #include "workload/base/console.h"
+#include "workload/base/text_table.h"
 
 namespace stoker::bench {
 namespace {
@@ -143,12 +143,6 @@ Json RecordJson(const CapacityRecord& record) {
   return out;
 }
 
-/// Width in characters of UTF-8 text.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 }  // namespace
 
 std::string CapacityStatement(const CapacityRecord& record) {
@@ -195,20 +189,7 @@ std::string CapacityTable(const std::vector<CapacityRecord>& records) {
          result.starved ? std::to_string(*result.starved) : "-",
          result.starved ? AuText(record, *result.starved) : "-", std::string(Name(record.limit.limit))});
   }
-  std::vector<size_t> widths(rows[0].size(), 0);
-  for (const std::vector<std::string>& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
-  }
-  std::string out;
-  for (const std::vector<std::string>& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) line += std::string(widths[i] - Width(row[i]) + 2, ' ');
-    }
-    out += line + "\n";
-  }
-  return out;
+  return TextTable(rows, {.numbers_right = false});
 }
 
 std::string CapacityJson(const std::vector<CapacityRecord>& records, const std::string& hostname) {

@@ -5,6 +5,7 @@
 
 #include "cache/base/units.h"
 #include "workload/base/console.h"
+#include "workload/base/text_table.h"
 
 namespace stoker::bench {
 namespace {
@@ -25,23 +26,6 @@ std::string Time(double micros) {
 std::string Ends(const Spread& spread, const char* format) {
   return Text(format, spread.median) + " (" + Text(format, spread.low) + "-" + Text(format, spread.high) +
          ")";
-}
-
-std::string Table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string out;
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string pad(widths[i] - row[i].size(), ' ');
-      out += (i == 0 ? "" : "  ") + (i == 0 ? row[i] + pad : pad + row[i]);
-    }
-    out += "\n";
-  }
-  return out;
 }
 
 Json SpreadJson(const Spread& spread) {
@@ -163,7 +147,8 @@ std::string ComparisonText(const std::vector<ContenderPlace>& places, const std:
     notes += place.name + ": " + place.dir +
              (place.fstype.empty() ? "" : " (" + place.fstype + " at " + place.mount + ")") + "\n";
   }
-  return Table(rows) + "Median (lowest-highest) over rounds; ratio: nominal MiB/s to " + places.front().name +
+  return TextTable(rows) + "Median (lowest-highest) over rounds; ratio: nominal MiB/s to " +
+         places.front().name +
          " in the same round; latencies are medians of each round's percentile; in page cache: the most "
          "found "
          "before a turn.\n" +

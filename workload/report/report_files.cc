@@ -6,6 +6,7 @@
 #include <set>
 
 #include "workload/base/console.h"
+#include "workload/base/text_table.h"
 
 namespace stoker::bench {
 namespace {
@@ -94,26 +95,6 @@ std::string CsvField(std::string text) {
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
   return out + "\"";
-}
-
-/// Columns under each other; the first is left-aligned, the others to the right.
-std::string Table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string out;
-  for (const auto& row : rows) {
-    out += " ";
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string pad(widths[i] - row[i].size(), ' ');
-      out += " " + (i == 0 ? row[i] + pad : pad + row[i]);
-    }
-    while (out.back() == ' ') out.pop_back();
-    out += "\n";
-  }
-  return out;
 }
 
 }  // namespace
@@ -251,7 +232,7 @@ std::string ReportText(const std::vector<Submission>& submissions) {
       row("mean", "", "", submission.au_mean, submission.samples_mean, submission.mib_mean);
       row("stdev", "", "", submission.au_stdev, submission.samples_stdev, submission.mib_stdev);
     }
-    out += Table(rows);
+    out += TextTable(rows, {.indent = 2, .gap = 1});
     out += std::string(Name(submission.result)) + ": " + ClassText(submission.result, submission.findings) +
            "\n";
     for (const Finding& finding : submission.findings) {

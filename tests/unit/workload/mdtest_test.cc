@@ -124,7 +124,7 @@ TEST(MdtestFlags, EveryWrongValueIsNamed) {
 class MdtestRun : public ::testing::Test {
  protected:
   MdOutcome Run(const std::string& line) {
-    const Result<MdtestOptions> options = Parse(line + " -d " + (dir_.path() + "/work"));
+    const Result<MdtestOptions> options = Parse(line + " -d " + (dir_.path() + "/tree"));
     EXPECT_TRUE(options.ok()) << options.status().message();
     options_ = *options;
     Team team(options_.tasks);
@@ -134,7 +134,7 @@ class MdtestRun : public ::testing::Test {
     return test.Run(cancel_, {});
   }
   Status Prepare(const std::string& line) {
-    const MdtestOptions options = *Parse(line + " -d " + (dir_.path() + "/work"));
+    const MdtestOptions options = *Parse(line + " -d " + (dir_.path() + "/tree"));
     Team team(options.tasks);
     return Mdtest(options, team).Prepare();
   }
@@ -142,7 +142,7 @@ class MdtestRun : public ::testing::Test {
   std::pair<uint64_t, uint64_t> Count() const {
     uint64_t files = 0;
     uint64_t dirs = 0;
-    for (const auto& entry : fs::recursive_directory_iterator(dir_.path() + "/work")) {
+    for (const auto& entry : fs::recursive_directory_iterator(dir_.path() + "/tree")) {
       ++(entry.is_directory() ? dirs : files);
     }
     return {files, dirs};
@@ -165,14 +165,14 @@ TEST_F(MdtestRun, EveryPhaseHandlesEveryItem) {
                                   : 3 * 18;  // 20 / 3 directories = 6 in each
     EXPECT_EQ(phase.items, expected) << MdPhaseName(phase.phase);
   }
-  EXPECT_FALSE(fs::exists(dir_.path() + "/work"));
+  EXPECT_FALSE(fs::exists(dir_.path() + "/tree"));
 }
 
 TEST_F(MdtestRun, PhasesApartAndWhatIsThereBetween) {
   const std::string shape = "-n 6 --tasks 2 -b 2 -z 1 -L";
   EXPECT_TRUE(Run(shape + " -C -w 16").failure.ok());
   EXPECT_EQ(Count(), std::make_pair(uint64_t{12}, uint64_t{12 + 3 + 1}));  // items, tree, test-dir
-  EXPECT_TRUE(fs::exists(dir_.path() + "/work/test-dir.0-0/mdtest_tree.0/mdtest_tree.2/file.mdtest.1.8"));
+  EXPECT_TRUE(fs::exists(dir_.path() + "/tree/test-dir.0-0/mdtest_tree.0/mdtest_tree.2/file.mdtest.1.8"));
   EXPECT_THAT(Prepare(shape + " -C").message(), HasSubstr("left by an earlier run"));
   EXPECT_THAT(Prepare("-n 8 --tasks 2 -b 2 -z 1 -L -T").message(), HasSubstr("is not there"));
   EXPECT_THAT(Prepare(shape + " -E -e 17").message(), HasSubstr("has 16 bytes, -e asks for 17"));
@@ -186,8 +186,8 @@ TEST_F(MdtestRun, PhasesApartAndWhatIsThereBetween) {
 
 TEST_F(MdtestRun, WrongBytesAreFound) {
   EXPECT_TRUE(Run("-n 4 --tasks 2 -F -C -w 32").failure.ok());
-  const std::string victim = dir_.path() + "/work/test-dir.0-0/mdtest_tree.0/file.mdtest.1.2";
-  fs::copy_file(dir_.path() + "/work/test-dir.0-0/mdtest_tree.0/file.mdtest.0.2", victim,
+  const std::string victim = dir_.path() + "/tree/test-dir.0-0/mdtest_tree.0/file.mdtest.1.2";
+  fs::copy_file(dir_.path() + "/tree/test-dir.0-0/mdtest_tree.0/file.mdtest.0.2", victim,
                 fs::copy_options::overwrite_existing);
   const MdOutcome outcome = Run("-n 4 --tasks 2 -F -E -e 32 -X");
   EXPECT_EQ(outcome.wrong_files, 1u);
@@ -196,7 +196,7 @@ TEST_F(MdtestRun, WrongBytesAreFound) {
 
 TEST_F(MdtestRun, FailureNamesThePathAndLeavesNothingOfTheRun) {
   EXPECT_TRUE(Run("-n 4 --tasks 2 -F -C").failure.ok());
-  fs::remove(dir_.path() + "/work/test-dir.0-0/mdtest_tree.0/file.mdtest.1.1");
+  fs::remove(dir_.path() + "/tree/test-dir.0-0/mdtest_tree.0/file.mdtest.1.1");
   const MdOutcome outcome = Run("-n 4 --tasks 2 -F -T");
   EXPECT_THAT(outcome.failure.message(), HasSubstr("file.mdtest.1.1"));
   EXPECT_EQ(Count().first, 7u);  // what an earlier run made is not this run's to remove
@@ -207,7 +207,7 @@ TEST_F(MdtestRun, CancelledBeforeItBegins) {
   const MdOutcome outcome = Run("-n 1000 --tasks 2");
   EXPECT_TRUE(outcome.interrupted);
   EXPECT_TRUE(outcome.phases.empty());
-  EXPECT_FALSE(fs::exists(dir_.path() + "/work"));
+  EXPECT_FALSE(fs::exists(dir_.path() + "/tree"));
 }
 
 TEST(MdtestReport, RowsOfWhatRan) {
