@@ -126,6 +126,8 @@ class Place:
         self._expected_log = []
         self._mountpoints = [self.mnt]  # taken away in this order
         self._logs = [self.log]
+        self._on_close = []
+        self._releases = []
 
     def __enter__(self):
         return self
@@ -150,6 +152,8 @@ class Place:
         for pid in self._frozen:
             if is_alive(pid):
                 os.kill(pid, signal.SIGCONT)
+        for release in self._releases:
+            release()
         for child in self._children:
             if child.poll() is None:
                 child.terminate()
@@ -169,6 +173,8 @@ class Place:
             for pipe in (child.stdout, child.stderr):
                 if pipe is not None:
                     pipe.close()
+        for undo in reversed(self._on_close):
+            undo()
         text = ""
         for log in self._logs:
             if os.path.exists(log):
@@ -176,6 +182,12 @@ class Place:
                     text += file.read()
         shutil.rmtree(self.dir, ignore_errors=True)
         return text
+
+    def on_close(self, undo, release=None):
+        """release() is called before the daemons are ended, undo() after it, before the files are removed."""
+        self._on_close.append(undo)
+        if release is not None:
+            self._releases.append(release)
 
     def path(self, name):
         return os.path.join(self.dir, name)
