@@ -57,7 +57,8 @@ Result<std::vector<RecoveredObject>> Recover(Index& index, const Disk& disk, con
 
   std::optional<RunRecord> last;
   ASSIGN_OR_RETURN(last, index.GetRun());
-  const bool trusted = last && (last->clean || (!boot_id.empty() && last->boot_id == boot_id));
+  const bool clean = last && last->clean;
+  const bool trusted = last && (clean || (!boot_id.empty() && last->boot_id == boot_id));
 
   std::vector<RecoveredObject> objects;
   std::vector<std::pair<ObjectId, ObjectRecord>> unsealed;
@@ -67,9 +68,9 @@ Result<std::vector<RecoveredObject>> Recover(Index& index, const Disk& disk, con
         if (!record) {
           dropped.push_back(id);
         } else if (record->phase == ObjectPhase::kSealed) {
-          objects.push_back({id, record->charged_bytes, used_at_us, record->phase, false});
+          objects.push_back({id, record->charged_bytes, used_at_us, record->phase, false, false});
         } else {
-          objects.push_back({id, 0, used_at_us, record->phase, record->suspect || !trusted});
+          objects.push_back({id, 0, used_at_us, record->phase, record->suspect || !trusted, !clean});
           unsealed.emplace_back(id, *std::move(record));
         }
       }));

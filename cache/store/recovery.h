@@ -18,6 +18,7 @@ struct RecoveredObject {
   uint64_t used_at_us = 0;
   ObjectPhase phase = ObjectPhase::kIncomplete;
   bool suspect = false;
+  bool unsynced = false;  // unsealed, and left by a run that did not end cleanly: in the page cache at best
 };
 
 /// Names the boot of this machine: what was written before a reboot without being synced may be lost, what

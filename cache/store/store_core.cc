@@ -74,6 +74,7 @@ void StoreCore::Start(const std::vector<RecoveredObject>& objects) {
       entry.charged = object.charged_bytes;
       entry.used_at_us = object.used_at_us;
       entry.suspect = object.suspect;
+      entry.written = object.unsynced;
       entry.sealed = object.phase == ObjectPhase::kSealed;
       SetRecordedLocked(entry);
       if (object.phase != ObjectPhase::kIncomplete) SetCompleteLocked(entry);

@@ -72,7 +72,7 @@ class StoreCore final : public ObjectStore {
     bool complete = false;
     bool sealed = false;
     bool suspect = false;
-    bool written = false;  // bytes were written in this run and are not known to be durable
+    bool written = false;  // in this run or one that was killed, and not known to be durable
     bool going = false;
     bool broken = false;     // its rows could not be deleted: refused until the next start
     bool candidate = false;  // known to the policy

@@ -183,16 +183,24 @@ bool StoreCore::SyncIncomplete(std::chrono::steady_clock::time_point deadline) {
     MutexLock lock(mu_);
     if (!to_seal_.empty()) return false;
     for (const auto& [id, entry] : table_) {
-      if (entry.written && !entry.sealed) ids.push_back(id);
+      // A suspect one stays marked so in its row, and is compared with its checksums before it is used.
+      if (entry.written && !entry.sealed && !entry.suspect) ids.push_back(id);
       if (entry.complete && !entry.sealed && !entry.suspect) return false;  // sealing it failed
     }
   }
+  bool all = true;
   for (const ObjectId& id : ids) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
     const Result<Fd> file = disk_->OpenObject(id);
-    if (!file.ok() || !SyncFile(file.value().get()).ok()) return false;
+    const Status status = file.ok() ? SyncFile(file.value().get()) : file.status();
+    if (status.ok()) continue;
+    // As in SealBatch(): what a file holds whose sync failed is unknown, and the next run of this boot would
+    // believe its rows.
+    IgnoreStatus(Failed(status));
+    Remove(id, {});
+    all = false;
   }
-  return true;
+  return all;
 }
 
 StoreCore::~StoreCore() {
