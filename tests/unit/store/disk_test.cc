@@ -147,6 +147,14 @@ TEST_F(DiskTest, ANewerFormatIsRefusedWithTheRemedy) {
                 path_ + " to start with an empty cache");
 }
 
+TEST_F(DiskTest, AnOlderFormatIsRefusedWithTheRemedy) {
+  Open().reset();
+  std::ofstream(path_ + "/format.json") << R"({"format": 0, "made_by": "stoker 0.0"})";
+  const Status refused = Refusal();
+  EXPECT_EQ(refused.code(), Code::kUnsupported);
+  EXPECT_NE(refused.message().find("empty " + path_ + " to start with an empty cache"), std::string::npos);
+}
+
 TEST_F(DiskTest, AnUnreadableFormatIsRefused) {
   Open().reset();
   for (const char* text : {"", "{", "[1]", R"({"format": "one"})", R"({"version": 1})"}) {
