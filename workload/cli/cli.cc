@@ -1,6 +1,9 @@
 #include "workload/cli/cli.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,6 +37,29 @@ Status UnknownArgument(const CLI::App& app, const std::string& argument) {
   return Status(Code::kInvalidArgument, app.get_name() + ": unknown flag " + name +
                                             (near.empty() ? "; see stoker-bench " + app.get_name() + " --help"
                                                           : "; did you mean " + near + "?"));
+}
+
+/// What the parser would take silently (a value for a flag without one) or refuse in its own words (a flag
+/// given twice). Looks at the words of a verb as the parser does: each that begins with -- is a flag.
+Status CheckWords(CLI::App& app, std::span<const char* const> words) {
+  std::set<const CLI::Option*> seen;
+  for (const std::string word : words) {
+    if (word == "--") break;
+    if (!word.starts_with("--")) continue;
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const CLI::Option* const option = app.get_option_no_throw(name);
+    if (option == nullptr) continue;
+    const bool takes_no_value = option->get_expected_max() == 0;
+    if (takes_no_value && equals != std::string::npos) {
+      return {Code::kInvalidArgument, name + ": takes no value, but was given \"" + word.substr(equals + 1) +
+                                          "\"; write " + name + " alone, or leave it out"};
+    }
+    if (option->get_expected_max() == 1 && !seen.insert(option).second) {
+      return {Code::kInvalidArgument, name + ": is given more than once; give it once"};
+    }
+  }
+  return Status::Ok();
 }
 
 /// A value that is there but empty (--seed "$UNSET") would pass for a flag left out, and the default be
@@ -76,6 +102,9 @@ Result<Invocation> ParseCommandLine(int argc, const char* const* argv) {
     RETURN_IF_ERROR(verb->Check());
     invocation.verb = std::move(verb);
     return invocation;
+  }
+  if (argc >= 2 && std::ranges::count(names, argv[1]) != 0) {
+    RETURN_IF_ERROR(CheckWords(*app.get_subcommand(argv[1]), {argv + 2, argv + argc}));
   }
   try {
     app.parse(argc, argv);

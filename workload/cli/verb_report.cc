@@ -89,7 +89,9 @@ int ReportVerb::Run(const CancelToken&) {
   std::fputs(ReportText(submissions).c_str(), stdout);
   if (!output_dir_.empty()) {
     const Result<std::vector<std::string>> written = WriteRoundsFiles(output_dir_, submissions);
-    if (!written.ok()) return Fail("--output-dir: " + written.status().message(), kExitError);
+    if (!written.ok())
+      return Fail("--output-dir: " + written.status().message() + "; give a folder that can be written",
+                  kExitError);
     for (const std::string& path : *written) Print("written: " + path);
   }
   for (const auto& [flag, path, text] :
@@ -97,7 +99,9 @@ int ReportVerb::Run(const CancelToken&) {
         std::tuple{"--html", html_, html_.empty() ? "" : HtmlReport(submissions, title_)}}) {
     if (path.empty()) continue;
     const Status status = WriteWhole(path, text);
-    if (!status.ok()) return Fail(std::string(flag) + ": " + status.message(), kExitError);
+    if (!status.ok())
+      return Fail(std::string(flag) + ": " + status.message() + "; give a file that can be written",
+                  kExitError);
     Print("written: " + path);
   }
   for (const Submission& submission : submissions) {

@@ -152,6 +152,24 @@ TEST(Cli, AnEmptyValueIsNotADefault) {
   EXPECT_EQ(Error({"report", ""}), "--results-dir: the value is empty; give one, or leave the flag out");
 }
 
+TEST(Cli, AFlagTwiceOrWithAValueItDoesNotTake) {
+  EXPECT_EQ(Error({"run", "--seed", "1", "--null", "--results-dir", "r", "--seed=2"}),
+            "--seed: is given more than once; give it once");
+  // The second name of the same flag.
+  EXPECT_EQ(Error({"datasize", "--host-memory-in-gb", "32", "--client-host-memory-in-gb", "64"}),
+            "--client-host-memory-in-gb: is given more than once; give it once");
+  for (const char* word : {"--self-test=3", "--self-test=true", "--null=x", "--null=false"}) {
+    const std::string flag = std::string(word).substr(0, std::string(word).find('='));
+    EXPECT_EQ(Error({"run", "--results-dir", "r", "--data-dir", "d", word}),
+              flag + ": takes no value, but was given \"" + std::string(word).substr(flag.size() + 1) +
+                  "\"; write " + flag + " alone, or leave it out");
+  }
+  EXPECT_TRUE(Invoke({"run", "--null", "--results-dir", "r", "--param", "train.epochs=1", "--param",
+                      "reader.batch_size=2"})
+                  .ok());
+  EXPECT_TRUE(Invoke({"report", "--results-dir", "a", "--results-dir", "b"}).ok());
+}
+
 TEST(Cli, AFolderOfProfilesMustExist) {
   const std::string message = "--profiles-dir: /none is not a folder; give the folder of WORKLOAD.yaml files";
   EXPECT_EQ(Error({"datasize", "--host-memory-in-gb", "32", "--profiles-dir", "/none"}), message);
