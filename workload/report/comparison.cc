@@ -46,6 +46,8 @@ TurnFigures TurnOf(const RunRecord& record, size_t contender, uint64_t round, ui
   out.position = position;
   out.status = record.status();
   out.valid = record.valid();
+  out.read_errors = record.log.reads.errors;
+  out.first_read_error = record.log.reads.first_error;
   out.au_percent = record.figures.au_mean_percent;
   out.nominal_mib_per_s = record.figures.mib_mean;
   out.true_mib_per_s = record.harness.bytes_per_s / kMiBDouble;
@@ -141,7 +143,12 @@ std::string ComparisonText(const std::vector<ContenderPlace>& places, const std:
   for (const TurnFigures& turn : turns) {
     if (turn.valid) continue;
     notes += "NOTE: " + places[turn.contender].name + ", round " + std::to_string(turn.round + 1) +
-             ", is not counted: " + turn.status + "\n";
+             ", is not counted: " + turn.status;
+    if (turn.read_errors > 0) {
+      notes += "; " + std::to_string(turn.read_errors) + (turn.read_errors == 1 ? " file" : " files") +
+               " could not be read, the first: " + turn.first_read_error;
+    }
+    notes += "\n";
   }
   for (const ContenderPlace& place : places) {
     notes += place.name + ": " + place.dir +
@@ -167,6 +174,7 @@ std::string ComparisonJson(const std::vector<ContenderPlace>& places, const std:
       rounds.push_back(Json{{"round", turn.round + 1},
                             {"position", turn.position + 1},
                             {"status", turn.status},
+                            {"read_errors", turn.read_errors},
                             {"valid", turn.valid},
                             {"au_percent", turn.au_percent},
                             {"nominal_MiB_per_second", turn.nominal_mib_per_s},

@@ -16,6 +16,8 @@ struct TurnFigures {
   uint64_t position = 0;  // in the round's order, from 0
   std::string status;     // "complete", "interrupted", "failed"
   bool valid = false;     // others are listed, not counted
+  uint64_t read_errors = 0;
+  std::string first_read_error;  // names the file; empty without errors
   double au_percent = 0;
   double nominal_mib_per_s = 0;
   double true_mib_per_s = 0;
