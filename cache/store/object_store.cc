@@ -35,6 +35,13 @@ Status CheckOptions(const ObjectStoreOptions& options) {
 
 Result<std::unique_ptr<ObjectStore>> ObjectStore::Open(const ObjectStoreOptions& options, Metrics& metrics,
                                                        Clock& clock) {
+  std::unique_ptr<StoreCore> core;
+  ASSIGN_OR_RETURN(core, StoreCore::Open(options, metrics, clock));
+  return std::unique_ptr<ObjectStore>(std::move(core));
+}
+
+Result<std::unique_ptr<StoreCore>> StoreCore::Open(const ObjectStoreOptions& options, Metrics& metrics,
+                                                   Clock& clock) {
   RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<Disk> disk;
   ASSIGN_OR_RETURN(disk, Disk::Open(options.dir));
@@ -47,7 +54,7 @@ Result<std::unique_ptr<ObjectStore>> ObjectStore::Open(const ObjectStoreOptions&
                                           MakeEvictionPolicy(options.policy, kPolicySeed), std::move(boot_id),
                                           metrics, clock);
   core->Start(objects);
-  return std::unique_ptr<ObjectStore>(std::move(core));
+  return core;
 }
 
 const ObjectId& ObjectRef::id() const {

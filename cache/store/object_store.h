@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cache/base/clock.h"
 #include "cache/base/fd.h"
@@ -104,6 +105,14 @@ struct StoreUsage {
   uint64_t complete_objects = 0;
 };
 
+/// One cache directory of a store.
+struct DirectoryReport {
+  std::string dir;
+  bool up = true;      // false: it could not be used when the store was opened, and is left alone
+  std::string reason;  // why it is down, for people
+  StoreUsage usage;    // of this directory; zeros when down
+};
+
 /// Objects are spared by eviction while their protect group is active (a warm job does not throw out what it
 /// has just brought in). 0 = no group.
 using ProtectGroup = uint64_t;
@@ -161,6 +170,8 @@ class ObjectStore {
 
   virtual StoreUsage Usage() const = 0;
   virtual PolicyReport Policy() const = 0;
+  /// Those that are up in the order of the configuration, then those that are down.
+  virtual std::vector<DirectoryReport> Directories() const = 0;
   /// Waits until what is complete is durable (fdatasync and index) and usage is under the limit as far as
   /// eviction can bring it, at most `timeout` (kDeadlineExceeded).
   virtual Status Flush(std::chrono::nanoseconds timeout) = 0;

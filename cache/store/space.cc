@@ -13,7 +13,7 @@ uint64_t Space::LimitLocked() const {
 void Space::ChargeLocked(int64_t delta) {
   STOKER_CHECK(delta >= 0 || used_ >= static_cast<uint64_t>(-delta));
   used_ += static_cast<uint64_t>(delta);
-  used_gauge_.Set(static_cast<int64_t>(used_));
+  used_gauge_.Add(delta);
 }
 
 bool Space::TryReserve(uint64_t bytes) {

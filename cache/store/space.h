@@ -42,7 +42,7 @@ class Space {
   void ChargeLocked(int64_t delta) REQUIRES(mu_);
 
   const uint64_t limit_bytes_;
-  Gauge& used_gauge_;  // INVARIANT: equals used_
+  Gauge& used_gauge_;  // of all stores together; INVARIANT: used_ is in it
   mutable Mutex mu_;
   uint64_t disk_limit_ GUARDED_BY(mu_) = UINT64_MAX;
   uint64_t used_ GUARDED_BY(mu_) = 0;

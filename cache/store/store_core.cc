@@ -58,7 +58,7 @@ StoreCore::StoreCore(const ObjectStoreOptions& options, std::unique_ptr<Disk> di
       space_(options.limit_bytes, metrics.cache_used_bytes),
       files_(options.max_open_files),
       policy_(std::move(policy)) {
-  metrics_.cache_limit_bytes.Set(static_cast<int64_t>(options.limit_bytes));
+  metrics_.cache_limit_bytes.Add(static_cast<int64_t>(options.limit_bytes));
 }
 
 void StoreCore::Start(const std::vector<RecoveredObject>& objects) {
@@ -93,19 +93,27 @@ void StoreCore::Start(const std::vector<RecoveredObject>& objects) {
 
 void StoreCore::SetRecordedLocked(Entry& entry) {
   if (std::exchange(entry.recorded, true)) return;
-  metrics_.cache_objects.Set(static_cast<int64_t>(++recorded_));
+  ++recorded_;
+  metrics_.cache_objects.Add();
 }
 
 void StoreCore::SetCompleteLocked(Entry& entry) {
   if (std::exchange(entry.complete, true)) return;
-  metrics_.cache_complete_objects.Set(static_cast<int64_t>(++complete_));
+  ++complete_;
+  metrics_.cache_complete_objects.Add();
 }
 
 void StoreCore::EraseEntryLocked(Table::iterator it) {
   Entry& entry = it->second;
   STOKER_CHECK(!entry.candidate);
-  if (entry.recorded) metrics_.cache_objects.Set(static_cast<int64_t>(--recorded_));
-  if (entry.complete) metrics_.cache_complete_objects.Set(static_cast<int64_t>(--complete_));
+  if (entry.recorded) {
+    --recorded_;
+    metrics_.cache_objects.Sub();
+  }
+  if (entry.complete) {
+    --complete_;
+    metrics_.cache_complete_objects.Sub();
+  }
   if (entry.protectors > 0) {
     for (auto& [group, members] : groups_) members.erase(it->first);
   }
@@ -313,7 +321,8 @@ Status StoreCore::VerifySuspect(ObjectState& state, const std::vector<Index::Sto
       to_seal_.push_back(state.id);
       wake_.NotifyOne();
     } else if (std::exchange(entry.complete, false)) {
-      metrics_.cache_complete_objects.Set(static_cast<int64_t>(--complete_));
+      --complete_;
+      metrics_.cache_complete_objects.Sub();
     }
   }
   LeaveWriter(state);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,9 @@ class StoreCore final : public ObjectStore {
   StoreCore(const ObjectStoreOptions& options, std::unique_ptr<Disk> disk, std::unique_ptr<Index> index,
             std::unique_ptr<EvictionPolicy> policy, std::string boot_id, Metrics& metrics, Clock& clock);
   ~StoreCore() override;
+  /// As ObjectStore::Open.
+  static Result<std::unique_ptr<StoreCore>> Open(const ObjectStoreOptions& options, Metrics& metrics,
+                                                 Clock& clock);
   /// Takes over what recovery found, then starts the thread. Once, first.
   void Start(const std::vector<RecoveredObject>& objects) EXCLUDES(mu_);
 
@@ -55,6 +59,13 @@ class StoreCore final : public ObjectStore {
   StoreUsage Usage() const override EXCLUDES(mu_);
   PolicyReport Policy() const override EXCLUDES(mu_);
   Status Flush(std::chrono::nanoseconds timeout) override EXCLUDES(mu_);
+
+  std::vector<DirectoryReport> Directories() const override EXCLUDES(mu_);
+
+  /// Forgets the objects that `here` is false for, which no caller asks this store for any more. Ends early
+  /// once `stop` is true. May take long: for a thread of its own.
+  void DropMisplaced(const std::function<bool(const ObjectId&)>& here, const std::atomic<bool>& stop)
+      EXCLUDES(mu_);
 
   // For ObjectRef and SpaceReservation.
   Result<std::shared_ptr<const Fd>> OpenFile(ObjectState& state) EXCLUDES(mu_);

@@ -217,9 +217,13 @@ StoreCore::~StoreCore() {
   if (const Status put = index_->PutRun({boot_id_, clean}, Index::Durability::kMachine); !put.ok()) {
     IgnoreStatus(Failed(put));  // the next start takes it for a crash, which is safe
   }
-  metrics_.cache_used_bytes.Set(0);
-  metrics_.cache_objects.Set(0);
-  metrics_.cache_complete_objects.Set(0);
+  // Other stores of this daemon count in the same metrics.
+  metrics_.cache_limit_bytes.Sub(static_cast<int64_t>(options_.limit_bytes));
+  metrics_.cache_used_bytes.Sub(static_cast<int64_t>(space_.used()));
+  MutexLock lock(mu_);
+  metrics_.cache_objects.Sub(static_cast<int64_t>(recorded_));
+  metrics_.cache_complete_objects.Sub(static_cast<int64_t>(complete_));
+  metrics_.cache_ghosts.Sub(static_cast<int64_t>(shown_.ghosts));
 }
 
 }  // namespace stoker

@@ -330,8 +330,53 @@ void StoreCore::ShowPolicyLocked() {
   metrics_.cache_policy.Set(static_cast<int64_t>(state.deciding));
   metrics_.cache_policy_switches.Add(state.switches - shown_.switches);
   metrics_.cache_ghost_hits.Add(state.ghost_hits - shown_.ghost_hits);
-  metrics_.cache_ghosts.Set(static_cast<int64_t>(state.ghosts));
+  metrics_.cache_ghosts.Add(static_cast<int64_t>(state.ghosts) - static_cast<int64_t>(shown_.ghosts));
   shown_ = state;
+}
+
+void StoreCore::DropMisplaced(const std::function<bool(const ObjectId&)>& here,
+                              const std::atomic<bool>& stop) {
+  std::vector<ObjectId> misplaced;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [id, entry] : table_) {
+      if (!here(id)) misplaced.push_back(id);
+    }
+  }
+  for (size_t begin = 0; begin < misplaced.size() && !stop.load(); begin += kEvictBatch) {
+    std::vector<Removed> idle;
+    std::vector<ObjectId> held;
+    bool sync = false;
+    {
+      MutexLock lock(mu_);
+      const size_t end = std::min(misplaced.size(), begin + kEvictBatch);
+      for (size_t i = begin; i < end; ++i) {
+        const auto it = table_.find(misplaced[i]);
+        if (it == table_.end() || it->second.going) continue;
+        Entry& entry = it->second;
+        if (!entry.candidate) {
+          held.push_back(misplaced[i]);
+          continue;
+        }
+        StopCandidateLocked(entry);
+        entry.going = true;
+        sync |= entry.sealed;
+        space_.BeginEviction(entry.charged);
+        idle.push_back({misplaced[i], entry.charged});
+      }
+    }
+    // The thread that seals may hold one for a moment; and a failure is counted and logged where it happened.
+    for (const ObjectId& id : held) Remove(id, {});
+    if (!idle.empty()) IgnoreStatus(RemoveGoing(idle, sync));
+  }
+  if (!misplaced.empty()) {
+    LogInfo("store", std::to_string(misplaced.size()) + " objects of " + disk_->dir() +
+                         " belong to other cache directories now and were dropped");
+  }
+}
+
+std::vector<DirectoryReport> StoreCore::Directories() const {
+  return {{disk_->dir(), true, "", Usage()}};
 }
 
 StoreUsage StoreCore::Usage() const {
