@@ -61,14 +61,19 @@ int RunMount(const MountArguments& arguments, const CliHooks& hooks) {
     plan = CheckMount(arguments.ufs, arguments.mountpoint, request.settings);
     if (!plan.ok()) return Fail(plan.status());
   }
-  Result<uint64_t> disk = DiskBytes(plan->cache_dir);
-  if (!disk.ok()) return Fail(disk.status());
-  if (const Result<ObjectStoreOptions> store = MakeStoreOptions(request.settings, *disk); !store.ok()) {
-    return Fail(store.status());
+  for (const std::string& dir : plan->cache_dirs) {
+    const Result<uint64_t> disk = DiskBytes(dir);
+    if (!disk.ok()) {
+      if (plan->cache_dirs.size() == 1) return Fail(disk.status());
+      continue;  // the daemon goes on without it, and says so
+    }
+    if (const Result<ObjectStoreOptions> store = MakeStoreOptions(request.settings, *disk); !store.ok()) {
+      return Fail(store.status());
+    }
   }
   request.ufs = plan->ufs;
   request.mountpoint = plan->mountpoint;
-  request.settings.cache_dirs = {plan->cache_dir};
+  request.settings.cache_dirs = plan->cache_dirs;
 
   if (arguments.foreground) {
     return hooks.run_daemon(request, [](const Status& status) {

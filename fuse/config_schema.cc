@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kDayNs = 86'400 * kSecondNs;
+constexpr size_t kMaxCacheDirs = 64;
 constexpr std::string_view kSizeUnit = "bytes with unit (4MiB, 1GB)";
 constexpr std::string_view kDurationUnit = "time with unit (250ms, 60s, 5m)";
 constexpr std::string_view kShareUnit = "bytes with unit, or % of the disk";
@@ -25,11 +26,11 @@ const std::array<ConfigKey, 25> kKeys{{
      .type = ConfigType::kPaths,
      .field = &Settings::cache_dirs,
      .default_text = "[/var/cache/stoker]",
-     .unit = "list of absolute paths; this version takes exactly one",
+     .unit = "list of absolute paths, one for each disk",
      .flag = "--cache-dir",
      .meaning =
-         "Where cached bytes live: a directory on the node's own fast disk. Made when missing, and used by "
-         "one daemon at a time.",
+         "Where cached bytes live: a directory on each of the node's own fast disks. Made when missing, and "
+         "used by one daemon at a time. A file is cached on exactly one of them (docs/cache_dirs.md).",
      .reason = "the place the file system standard names for caches"},
     {.name = "cache.size",
      .type = ConfigType::kSize,
@@ -39,7 +40,7 @@ const std::array<ConfigKey, 25> kKeys{{
      .flag = "--cache-size",
      .meaning =
          "Most that cached objects may take on that disk, in allocated blocks. Beyond it, unused objects are "
-         "evicted.",
+         "evicted. Each of several cache directories may take as much, or that share of its own disk.",
      .reason = "a disk bought for caching should be used; the rest keeps the file system quick"},
     {.name = "cache.min_free",
      .type = ConfigType::kSize,
@@ -598,9 +599,9 @@ Status SetList(const ConfigKey& key, std::vector<std::string> items, Settings& s
     return Invalid("a list is not a value for it: write one value (" + std::string(key.unit) + ")");
   }
   if (items.empty()) return Invalid("the list is empty: name one directory");
-  if (items.size() > 1) {
-    return Invalid("several cache directories (" + std::to_string(items.size()) +
-                   ") are not supported yet: use one");
+  if (items.size() > kMaxCacheDirs) {
+    return Invalid(std::to_string(items.size()) + " directories are more than the " +
+                   std::to_string(kMaxCacheDirs) + " that can be used: name fewer");
   }
   for (const std::string& path : items) {
     if (path.empty() || path.front() != '/') {

@@ -147,6 +147,16 @@ std::string EncodeStatus(const DaemonStatus& s) {
   };
   Json metrics = Json::object();
   for (const auto& [name, value] : s.metrics) metrics[name] = value;
+  Json dirs = Json::array();
+  for (const DirectoryReport& one : s.dirs) {
+    dirs.push_back({{"dir", one.dir},
+                    {"state", one.up ? "normal" : "down"},
+                    {"reason", one.reason},
+                    {"used_bytes", one.usage.used_bytes},
+                    {"limit_bytes", one.usage.limit_bytes},
+                    {"objects", one.usage.objects},
+                    {"complete_objects", one.usage.complete_objects}});
+  }
   const Json json{{"pid", s.pid},
                   {"version", s.version},
                   {"ufs", s.ufs},
@@ -157,6 +167,7 @@ std::string EncodeStatus(const DaemonStatus& s) {
                   {"passthrough", {{"active", s.passthrough.active}, {"reason", s.passthrough.reason}}},
                   {"cache",
                    {{"dir", s.cache_dir},
+                    {"dirs", dirs},
                     {"used_bytes", s.cache.used_bytes},
                     {"reserved_bytes", s.cache.reserved_bytes},
                     {"limit_bytes", s.cache.limit_bytes},
@@ -217,6 +228,17 @@ Result<DaemonStatus> DecodeStatus(std::string_view text) {
     s.cache.limit_bytes = cache.at("limit_bytes").get<uint64_t>();
     s.cache.objects = cache.at("objects").get<uint64_t>();
     s.cache.complete_objects = cache.at("complete_objects").get<uint64_t>();
+    for (const Json& item : cache.value("dirs", Json::array())) {
+      DirectoryReport one;
+      one.dir = item.at("dir").get<std::string>();
+      one.up = item.at("state").get<std::string>() != "down";
+      one.reason = item.at("reason").get<std::string>();
+      one.usage.used_bytes = item.at("used_bytes").get<uint64_t>();
+      one.usage.limit_bytes = item.at("limit_bytes").get<uint64_t>();
+      one.usage.objects = item.at("objects").get<uint64_t>();
+      one.usage.complete_objects = item.at("complete_objects").get<uint64_t>();
+      s.dirs.push_back(std::move(one));
+    }
     if (cache.contains("policy")) {  // a daemon that was started before an upgrade has none
       const Json& policy = cache.at("policy");
       s.policy.configured = PolicyFrom(policy.at("configured"));

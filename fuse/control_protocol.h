@@ -21,8 +21,9 @@ struct DaemonStatus {
   std::string version;
   std::string ufs;
   std::string mountpoint;
-  std::string cache_dir;
-  std::string log_file;  // "" = stderr
+  std::string cache_dir;              // of several: the paths with ", " between them
+  std::vector<DirectoryReport> dirs;  // each cache directory; empty from a daemon older than this command
+  std::string log_file;               // "" = stderr
   double uptime_seconds = 0;
   bool stopping = false;
   PassthroughState passthrough;

@@ -16,10 +16,12 @@
 #include "cache/base/metrics.h"
 #include "cache/base/units.h"
 #include "cache/store/object_store.h"
+#include "cache/store/store_set.h"
 #include "cache/ufs/ufs_factory.h"
 #include "fuse/config.h"
 #include "fuse/control_path.h"
 #include "fuse/control_server.h"
+#include "fuse/directory_report.h"
 #include "fuse/filesystem.h"
 #include "fuse/mount_check.h"
 #include "fuse/session.h"
@@ -87,7 +89,9 @@ class Daemon final : public ControlBackend {
   void Stop(int exit_status);
 
   DaemonStatus Describe() override;
-  std::string MetricsText() override { return RenderPrometheus(Snapshot(metrics_)); }
+  std::string MetricsText() override {
+    return RenderPrometheus(Snapshot(metrics_)) + RenderDirectoryMetrics(store_->Directories());
+  }
   Result<WarmJobId> StartWarm(std::vector<std::string> paths) override {
     return warmer_->Start(std::move(paths));
   }
@@ -102,6 +106,7 @@ class Daemon final : public ControlBackend {
     if (!stop_.requested()) return Status::Ok();
     return {Code::kCancelled, "stopped by a signal before the mount was ready"};
   }
+  Status OpenStore(Clock& clock);
   Status OpenControl();
 
   const DaemonRequest& request_;
@@ -118,13 +123,30 @@ class Daemon final : public ControlBackend {
   std::optional<SocketAlias> alias_;
 };
 
+Status Daemon::OpenStore(Clock& clock) {
+  const Settings& settings = request_.settings;
+  std::vector<ObjectStoreOptions> stores;
+  std::vector<DirectoryReport> down;
+  for (const std::string& dir : settings.cache_dirs) {
+    const Result<uint64_t> disk_bytes = DiskBytes(dir);
+    if (!disk_bytes.ok()) {
+      if (settings.cache_dirs.size() == 1) return disk_bytes.status();
+      down.push_back({dir, false, disk_bytes.status().message(), {}});
+      continue;
+    }
+    ASSIGN_OR_RETURN(ObjectStoreOptions options, MakeStoreOptions(settings, *disk_bytes));
+    options.dir = dir;
+    stores.push_back(std::move(options));
+  }
+  ASSIGN_OR_RETURN(store_, StoreSet::OpenAll(stores, down, metrics_, clock));
+  return Status::Ok();
+}
+
 Status Daemon::Start() {
   const Settings& settings = request_.settings;
   Clock& clock = Clock::Real();
   RETURN_IF_ERROR(StillWanted());
-  ASSIGN_OR_RETURN(const uint64_t disk_bytes, DiskBytes(settings.cache_dirs.front()));
-  ASSIGN_OR_RETURN(const ObjectStoreOptions store_options, MakeStoreOptions(settings, disk_bytes));
-  ASSIGN_OR_RETURN(store_, ObjectStore::Open(store_options, metrics_, clock));
+  RETURN_IF_ERROR(OpenStore(clock));
   RETURN_IF_ERROR(StillWanted());
   ASSIGN_OR_RETURN(ufs_, MakeUfs(request_.ufs, metrics_));
   ASSIGN_OR_RETURN(engine_, FetchEngine::Start(MakeFetchEngineOptions(settings), *store_, metrics_, clock));
@@ -135,6 +157,7 @@ Status Daemon::Start() {
   SessionOptions session_options = MakeSessionOptions(settings);
   session_options.mountpoint = request_.mountpoint;
   session_options.fsname = ufs_->uri();
+  session_options.probe_dir = store_->Directories().front().dir;  // one that is up
   ASSIGN_OR_RETURN(session_, Session::Mount(session_options, *filesystem_));
   return Status::Ok();
 }
@@ -162,7 +185,8 @@ Status Daemon::Serve(const ReadyCallback& ready) {
     if (not_ready.ok()) {
       const PassthroughState passthrough = session_->passthrough();
       LogInfo("daemon", "mounted " + ufs_->uri() + " at " + request_.mountpoint + ", cache " +
-                            request_.settings.cache_dirs.front() + ", passthrough " + passthrough.reason);
+                            CacheDirsText(request_.settings.cache_dirs) + ", passthrough " +
+                            passthrough.reason);
     } else {
       stop_.RequestStop(not_ready.message());
     }
@@ -217,12 +241,13 @@ DaemonStatus Daemon::Describe() {
   status.version = STOKER_VERSION;
   status.ufs = ufs_->uri();
   status.mountpoint = request_.mountpoint;
-  status.cache_dir = request_.settings.cache_dirs.front();
+  status.cache_dir = CacheDirsText(request_.settings.cache_dirs);
   status.log_file = request_.settings.log_file;
   status.uptime_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
   status.stopping = stop_.requested();
   status.passthrough = session_->passthrough();
   status.cache = store_->Usage();
+  status.dirs = store_->Directories();
   status.policy = store_->Policy();
   status.fetch = engine_->State();
   for (const WarmProgress& job : warmer_->List()) {

@@ -86,24 +86,22 @@ Status CheckEmptyDirectory(const std::string& mountpoint) {
   return Status::Ok();
 }
 
-/// The UFS, the cache and the mount point must not lie in each other.
-Status CheckApart(const MountPlan& plan) {
+/// The UFS, a cache directory and the mount point must not lie in each other.
+Status CheckApart(const MountPlan& plan, const std::string& cache_dir) {
   struct Pair {
     const std::string& inner;
     const std::string& outer;
     std::string message;
   };
-  const std::string cache = "cache directory " + Quoted(plan.cache_dir);
+  const std::string cache = "cache directory " + Quoted(cache_dir);
   const std::string ufs = "UFS " + Quoted(plan.ufs);
   const std::string mount = "mount point " + Quoted(plan.mountpoint);
   const Pair pairs[] = {
-      {plan.cache_dir, plan.ufs,
-       cache + " lies inside the " + ufs + ": set cache.dirs to a place outside of it"},
-      {plan.cache_dir, plan.mountpoint,
+      {cache_dir, plan.ufs, cache + " lies inside the " + ufs + ": set cache.dirs to a place outside of it"},
+      {cache_dir, plan.mountpoint,
        cache + " lies inside the " + mount + ": set cache.dirs to a place outside of it"},
-      {plan.ufs, plan.cache_dir,
-       ufs + " lies inside the " + cache + ": set cache.dirs to a place of its own"},
-      {plan.mountpoint, plan.cache_dir,
+      {plan.ufs, cache_dir, ufs + " lies inside the " + cache + ": set cache.dirs to a place of its own"},
+      {plan.mountpoint, cache_dir,
        mount + " lies inside the " + cache + ": set cache.dirs to a place of its own"},
       {plan.mountpoint, plan.ufs,
        mount + " lies inside the " + ufs + ", it would show itself: choose one outside of it"},
@@ -134,6 +132,46 @@ Status CheckCacheDir(const std::string& dir) {
     const Status reason = Status::FromErrno(errno, "cache directory " + Quoted(dir) + " is not writable");
     return {Code::kInvalidArgument,
             reason.message() + ": set cache.dirs to a place on a writable local disk"};
+  }
+  return Status::Ok();
+}
+
+/// Fills in plan.cache_dirs. With one directory everything that is wrong with it is an error; of several,
+/// what only a disk can be blamed for is left to the store, which goes on without that one.
+Status CheckCacheDirs(const std::vector<std::string>& dirs, MountPlan& plan) {
+  Status first;
+  std::vector<std::string> usable;
+  for (const std::string& dir : dirs) {
+    Result<std::string> resolved = ResolveFuturePath(dir);
+    Status status = resolved.status();
+    if (!resolved.ok()) {
+      status = Status(status.code(),
+                      "cannot use cache directory " + status.message() + ": set cache.dirs to another place",
+                      status.os_errno());
+      plan.cache_dirs.push_back(dir);
+    } else {
+      if (!plan.clear_dead_mount) RETURN_IF_ERROR(CheckApart(plan, *resolved));
+      status = CheckCacheDir(*resolved);
+      if (status.code() == Code::kNotADirectory) return status;
+      if (status.ok()) usable.push_back(*resolved);
+      plan.cache_dirs.push_back(*resolved);
+    }
+    if (!status.ok() && first.ok()) first = status;
+  }
+  if (usable.empty()) return first;
+  for (size_t i = 0; i < plan.cache_dirs.size(); ++i) {
+    for (size_t j = 0; j < plan.cache_dirs.size(); ++j) {
+      if (i == j) continue;
+      const std::string& one = plan.cache_dirs[i];
+      const std::string& other = plan.cache_dirs[j];
+      const Result<bool> within = LiesWithin(one, other);
+      if (!within.ok() || !*within) continue;  // a disk that cannot tell is down, and its path says nothing
+      const Result<bool> same = LiesWithin(other, one);
+      const bool twice = same.ok() && *same;
+      return {Code::kInvalidArgument, "cache directory " + Quoted(dirs[i]) +
+                                          (twice ? " is the same as " : " lies inside ") + Quoted(dirs[j]) +
+                                          ": name each disk once in cache.dirs"};
+    }
   }
   return Status::Ok();
 }
@@ -234,15 +272,7 @@ Result<MountPlan> CheckMount(const std::string& ufs, const std::string& mountpoi
   } else {
     RETURN_IF_ERROR(CheckEmptyDirectory(plan.mountpoint));
   }
-  Result<std::string> cache = ResolveFuturePath(settings.cache_dirs.front());
-  if (!cache.ok()) {
-    const Status& status = cache.status();
-    return Status(status.code(),
-                  "cannot use cache directory " + status.message() + ": set cache.dirs to another place");
-  }
-  plan.cache_dir = *cache;
-  if (!plan.clear_dead_mount) RETURN_IF_ERROR(CheckApart(plan));
-  RETURN_IF_ERROR(CheckCacheDir(plan.cache_dir));
+  RETURN_IF_ERROR(CheckCacheDirs(settings.cache_dirs, plan));
   RETURN_IF_ERROR(CheckFuseDevice());
   return plan;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cache/base/result.h"
 #include "fuse/config_schema.h"
@@ -10,10 +11,10 @@ namespace stoker {
 
 /// What a mount needs to know, once all checks have passed.
 struct MountPlan {
-  std::string ufs;                // as its driver names it: for trees, absolute and without symlinks
-  std::string mountpoint;         // absolute, without symlinks
-  std::string cache_dir;          // the same; may not exist yet
-  bool clear_dead_mount = false;  // a dead mount of ours covers the mount point: take it away first
+  std::string ufs;                      // as its driver names it: for trees, absolute and without symlinks
+  std::string mountpoint;               // absolute, without symlinks
+  std::vector<std::string> cache_dirs;  // the same; may not exist yet, or be on a disk that has failed
+  bool clear_dead_mount = false;        // a dead mount of ours covers the mount point: take it away first
 };
 
 /// Looks at everything that can be wrong before anything is touched. Call before there are threads. Errors

@@ -33,6 +33,11 @@ std::string CacheText(const StoreUsage& usage) {
   return out;
 }
 
+std::string DirectoryText(const DirectoryReport& one) {
+  if (!one.up) return one.dir + ": DOWN until the next mount: " + one.reason;
+  return one.dir + ": " + CacheText(one.usage) + ", " + std::to_string(one.usage.objects) + " objects";
+}
+
 std::string PolicyText(const PolicyReport& policy) {
   std::string out(PolicyName(policy.configured));
   if (policy.configured != CachePolicy::kAuto) return out;
@@ -58,6 +63,9 @@ std::string StatusPage(const DaemonStatus& s) {
   out += Line("", std::to_string(s.cache.objects) + " objects, " + std::to_string(s.cache.complete_objects) +
                       " of them whole files; " + number("cache_evicted_objects") + " evicted, " +
                       number("cache_refused") + " parts not taken in");
+  if (s.dirs.size() > 1) {
+    for (const DirectoryReport& one : s.dirs) out += Line("", DirectoryText(one));
+  }
   out += Line("policy", PolicyText(s.policy));
   out += Line("", s.policy.reason);
   out += Line("opens", number("opens") + ", of which passthrough " + number("opens_passthrough"));

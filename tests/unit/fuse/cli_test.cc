@@ -228,6 +228,32 @@ TEST_F(CliTest, UnwritableCacheDirectory) {
           "' is not writable: Read-only file system: set cache.dirs to a place on a writable local disk");
 }
 
+TEST_F(CliTest, SeveralCacheDirectories) {
+  const auto mount = [this](const std::string& dirs) {
+    const std::string config = dir_ / "dirs.yaml";
+    std::ofstream(config) << "cache: {dirs: [" << dirs << "], size: 64MiB}\n";
+    return Run({"mount", "--foreground", "--config=" + config, dir_ / "ufs", dir_ / "mnt"});
+  };
+  const std::string one = dir_ / "one";
+  const std::string two = dir_ / "two";
+  ExpectRefused(mount(one + ", " + one), "cache directory '" + one + "' is the same as '" + one +
+                                             "': name each disk once in cache.dirs");
+  ExpectRefused(mount(one + ", " + one + "/in"), "cache directory '" + one + "/in' lies inside '" + one +
+                                                     "': name each disk once in cache.dirs");
+  std::filesystem::create_directory(one);
+  std::filesystem::create_symlink(one, dir_ / "alias");
+  ExpectRefused(mount((dir_ / "alias") + ", " + one), "cache directory '" + (dir_ / "alias") +
+                                                          "' is the same as '" + one +
+                                                          "': name each disk once in cache.dirs");
+  ExpectRefused(mount(one + ", " + (dir_ / "ufs/in")), "cache directory '" + (dir_ / "ufs/in") +
+                                                           "' lies inside the UFS '" + (dir_ / "ufs") +
+                                                           "': set cache.dirs to a place outside of it");
+  if (!HasFuse()) GTEST_SKIP() << "no /dev/fuse";
+  mount(one + ", " + two);
+  ASSERT_TRUE(request_.has_value());
+  EXPECT_EQ(request_->settings.cache_dirs, (std::vector<std::string>{one, two}));
+}
+
 TEST_F(CliTest, CommandsOnWhatIsNoMount) {
   const std::string mnt = dir_ / "mnt";
   const Outcome umount = Run({"umount", mnt});

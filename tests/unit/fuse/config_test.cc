@@ -195,8 +195,6 @@ TEST_F(ConfigTest, BadYamlIsAnsweredWithPlaceKeyValueAndRemedy) {
             "c.yaml:1: cache.size: '90' is not a size: the unit is missing, e.g. 90MiB, or a share of the "
             "disk such as "
             "90%");
-  EXPECT_EQ(YamlError("cache: {dirs: [/a, /b]}\n"),
-            "c.yaml:1: cache.dirs: several cache directories (2) are not supported yet: use one");
   EXPECT_EQ(YamlError("cache: {dirs: []}\n"), "c.yaml:1: cache.dirs: the list is empty: name one directory");
   EXPECT_EQ(YamlError("cache: {dirs: [rel]}\n"),
             "c.yaml:1: cache.dirs: 'rel' is not an absolute path: begin it with /");

@@ -42,6 +42,8 @@ class FakeBackend final : public ControlBackend {
     s.cache_dir = "/cache";
     s.uptime_seconds = 1.5;
     s.passthrough = {true, "probed"};
+    s.dirs = {{"/cache", true, "", {}}, {"/other", false, "no disk", {}}};
+    s.dirs[0].usage.objects = 3;
     s.cache.used_bytes = 7;
     s.cache.limit_bytes = 100;
     s.cache.complete_objects = 3;
