@@ -219,8 +219,10 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
       Supersede(refreshed.superseded);
       return refreshed.same ? Status::Ok() : StaleStatus();
     }
-    if (attr.status().code() == Code::kNotFound) Notify(nodes_.MarkPast(node));
-    return attr.status();
+    if (attr.status().code() != Code::kNotFound) return attr.status();
+    InodeTable::Refreshed refreshed = nodes_.RefreshMissing(node, asked);
+    Notify(std::move(refreshed.forget));
+    return refreshed.same ? Status::Ok() : attr.status();
   }
 
   // --- names and attributes ---
@@ -239,9 +241,12 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
     Result<UfsAttr> attr = ufs_.Stat(path);
     if (!attr.ok()) {
       if (attr.status().code() != Code::kNotFound) return attr.status();
-      nodes_.ApplyMissing(parent, name, asked);
       NodeAttr missing;
-      missing.ttl = options_.negative_ttl;
+      if (!nodes_.ApplyMissing(parent, name, asked)) {
+        if (std::optional<NodeAttr> newer = nodes_.LookupFresh(parent, name, Now())) return *newer;
+        return missing;  // with a ttl of 0: the kernel asks again
+      }
+      missing.ttl = std::max(options_.negative_ttl - (Now() - asked), Nanos(0));
       return missing;
     }
     ASSIGN_OR_RETURN(const InodeTable::Applied applied, nodes_.Apply(parent, name, *attr, asked, Now()));

@@ -251,13 +251,15 @@ Result<InodeTable::Applied> InodeTable::Apply(NodeId parent, std::string_view na
   return applied;
 }
 
-void InodeTable::ApplyMissing(NodeId parent, std::string_view name, Nanos asked) {
+bool InodeTable::ApplyMissing(NodeId parent, std::string_view name, Nanos asked) {
   MutexLock lock(mu_);
   Node* node = FindChildLocked(parent, name);
-  if (node == nullptr || node->validated_at > asked) return;
+  if (node == nullptr) return true;
+  if (node->validated_at > asked) return false;
   node->past = true;
   DetachLocked(*node);
   EraseIfUnusedLocked(*node);
+  return true;
 }
 
 std::optional<InodeTable::Known> InodeTable::Get(NodeId id, Nanos now) const {
@@ -302,6 +304,19 @@ InodeTable::Refreshed InodeTable::Refresh(NodeId id, const UfsAttr& attr, Nanos 
   node->past = true;
   if (node->current) refreshed.forget = NodeName{node->parent->id, node->name};
   DetachLocked(*node);
+  return refreshed;
+}
+
+InodeTable::Refreshed InodeTable::RefreshMissing(NodeId id, Nanos asked) {
+  Refreshed refreshed;
+  {
+    MutexLock lock(mu_);
+    const Node* node = FindLocked(id);
+    if (node == nullptr || node->past) return refreshed;
+    refreshed.same = node->loaded && node->validated_at > asked;
+  }
+  // Whoever looks in between finds the node as it was: that is as if he had looked before.
+  if (!refreshed.same) refreshed.forget = MarkPast(id);
   return refreshed;
 }
 

@@ -80,8 +80,8 @@ class InodeTable {
   /// replaces newer. Another version, type or identity is another node. kStale: the parent is unknown.
   Result<Applied> Apply(NodeId parent, std::string_view name, const UfsAttr& attr, Nanos asked, Nanos now)
       EXCLUDES(mu_);
-  /// The UFS said, when asked at `asked`, that the name does not exist.
-  void ApplyMissing(NodeId parent, std::string_view name, Nanos asked) EXCLUDES(mu_);
+  /// The UFS said, when asked at `asked`, that the name does not exist. False: a newer answer says it does.
+  bool ApplyMissing(NodeId parent, std::string_view name, Nanos asked) EXCLUDES(mu_);
 
   /// What is known of a node itself.
   struct Known {
@@ -101,6 +101,8 @@ class InodeTable {
     std::optional<FileVersion> superseded;
   };
   Refreshed Refresh(NodeId node, const UfsAttr& attr, Nanos asked) EXCLUDES(mu_);
+  /// The same when the UFS said that there is nothing at the node's path.
+  Refreshed RefreshMissing(NodeId node, Nanos asked) EXCLUDES(mu_);
   /// The node's path holds something else, or nothing. The name to invalidate, unless that was known.
   std::optional<NodeName> MarkPast(NodeId node) EXCLUDES(mu_);
 

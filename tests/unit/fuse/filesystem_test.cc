@@ -217,6 +217,66 @@ TEST_F(FilesystemTest, MissingNamesAreToldForTheNegativeTtlOtherErrorsAreNotCach
   EXPECT_NE(Node("g"), 0U);
 }
 
+TEST_F(FilesystemTest, AbsenceIsBelievedFromTheQuestionOn) {
+  rig_.faults.Add({.op = FaultUfs::Op::kStat, .path = "f", .before = [&] { rig_.clock.Advance(seconds(3)); }});
+  EXPECT_EQ(Lookup("f")->ttl, Nanos(seconds(2)));
+  rig_.faults.Add({.op = FaultUfs::Op::kStat, .path = "g", .before = [&] { rig_.clock.Advance(seconds(9)); }});
+  EXPECT_EQ(Lookup("g")->ttl, Nanos(0));
+}
+
+TEST_F(FilesystemTest, ALateAnswerThatANameIsMissingDoesNotHideWhatAppearedSince) {
+  NodeId appeared = 0;
+  rig_.faults.Add({.op = FaultUfs::Op::kStat,
+                   .path = "f",
+                   .error = Status::FromErrno(ENOENT, "f"),
+                   .before = [&] {
+                     rig_.mem.Put("f", "x");
+                     rig_.clock.Advance(seconds(1));
+                     appeared = Node("f");
+                   }});
+  EXPECT_EQ(Node("f"), appeared);
+  EXPECT_NE(appeared, 0U);
+}
+
+TEST_F(FilesystemTest, ALateAnswerThatAFileIsMissingDoesNotEndANodeFoundSince) {
+  rig_.mem.Put("f", "x");
+  const NodeId node = Node("f");
+  rig_.clock.Advance(seconds(61));
+  rig_.faults.Add({.op = FaultUfs::Op::kStat,
+                   .path = "f",
+                   .error = Status::FromErrno(ENOENT, "f"),
+                   .before = [&] {
+                     rig_.clock.Advance(seconds(1));
+                     EXPECT_EQ(Node("f"), node);
+                   }});
+  const Result<NodeAttr> attr = GetAttr(node);
+  ASSERT_TRUE(attr.ok()) << attr.status().ToString();
+  EXPECT_GT(attr->ttl, Nanos(0));
+  EXPECT_EQ(Node("f"), node);
+}
+
+TEST_F(FilesystemTest, OnlyAnAnswerEndsAFileNotAnError) {
+  rig_.mem.Put("f", "x");
+  const NodeId node = Node("f");
+  for (const int error : {EIO, EACCES, ETIMEDOUT, ELOOP, EINTR, ENOMEM, ENOTCONN}) {
+    rig_.clock.Advance(seconds(61));
+    rig_.faults.Add({.op = FaultUfs::Op::kStat, .path = "f", .error = Status::FromErrno(error, "f")});
+    EXPECT_EQ(Lookup("f").status().os_errno(), error);
+    rig_.faults.Add({.op = FaultUfs::Op::kStat, .path = "f", .error = Status::FromErrno(error, "f")});
+    EXPECT_EQ(GetAttr(node).status().os_errno(), error);
+    EXPECT_EQ(Node("f"), node) << error;
+  }
+}
+
+TEST_F(FilesystemTest, OpensOfFreshCachedFilesAskTheUfsNothing) {
+  rig_.mem.Put("f", PatternBytes(1000, 1));
+  const NodeId node = Node("f");
+  fs_->Release(Open(node)->handle);
+  const size_t asked = rig_.faults.Log().size();
+  for (int i = 0; i < 10; ++i) fs_->Release(Open(node)->handle);
+  EXPECT_EQ(rig_.faults.Log().size(), asked);
+}
+
 TEST_F(FilesystemTest, SmallFilesAreFetchedInsideOpen) {
   const std::string bytes = PatternBytes(FetchRig::kPart + 100, 2);
   rig_.mem.Put("f", bytes);
