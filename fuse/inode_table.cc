@@ -308,26 +308,28 @@ InodeTable::Refreshed InodeTable::Refresh(NodeId id, const UfsAttr& attr, Nanos 
 }
 
 InodeTable::Refreshed InodeTable::RefreshMissing(NodeId id, Nanos asked) {
+  MutexLock lock(mu_);
+  Node* node = FindLocked(id);
   Refreshed refreshed;
-  {
-    MutexLock lock(mu_);
-    const Node* node = FindLocked(id);
-    if (node == nullptr || node->past) return refreshed;
-    refreshed.same = node->loaded && node->validated_at > asked;
-  }
-  // Whoever looks in between finds the node as it was: that is as if he had looked before.
-  if (!refreshed.same) refreshed.forget = MarkPast(id);
+  if (node == nullptr) return refreshed;
+  refreshed.same = !node->past && node->loaded && node->validated_at > asked;
+  if (!refreshed.same) refreshed.forget = MarkPastLocked(*node);
   return refreshed;
+}
+
+std::optional<NodeName> InodeTable::MarkPastLocked(Node& node) {
+  if (node.parent == nullptr || node.past) return std::nullopt;
+  node.past = true;
+  if (!node.current) return std::nullopt;
+  DetachLocked(node);
+  return NodeName{node.parent->id, node.name};
 }
 
 std::optional<NodeName> InodeTable::MarkPast(NodeId id) {
   MutexLock lock(mu_);
   Node* node = FindLocked(id);
-  if (node == nullptr || node->parent == nullptr || node->past) return std::nullopt;
-  node->past = true;
-  if (!node->current) return std::nullopt;
-  DetachLocked(*node);
-  return NodeName{node->parent->id, node->name};
+  if (node == nullptr) return std::nullopt;
+  return MarkPastLocked(*node);
 }
 
 void InodeTable::Forget(NodeId id, uint64_t lookups) {

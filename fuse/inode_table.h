@@ -163,6 +163,7 @@ class InodeTable {
   Node& ReplaceLocked(Node& old) REQUIRES(mu_);
   void DetachLocked(Node& node) REQUIRES(mu_);
   void EraseIfUnusedLocked(Node& node) REQUIRES(mu_);
+  std::optional<NodeName> MarkPastLocked(Node& node) REQUIRES(mu_);
   std::optional<NodeName> RetireLocked(Node& node) REQUIRES(mu_);
   std::string PathLocked(const Node& node) const REQUIRES(mu_);
   NodeAttr AttrLocked(const Node& node, Nanos now) const REQUIRES(mu_);

@@ -218,22 +218,22 @@ TEST_F(FilesystemTest, MissingNamesAreToldForTheNegativeTtlOtherErrorsAreNotCach
 }
 
 TEST_F(FilesystemTest, AbsenceIsBelievedFromTheQuestionOn) {
-  rig_.faults.Add({.op = FaultUfs::Op::kStat, .path = "f", .before = [&] { rig_.clock.Advance(seconds(3)); }});
+  rig_.faults.Add(
+      {.op = FaultUfs::Op::kStat, .path = "f", .before = [&] { rig_.clock.Advance(seconds(3)); }});
   EXPECT_EQ(Lookup("f")->ttl, Nanos(seconds(2)));
-  rig_.faults.Add({.op = FaultUfs::Op::kStat, .path = "g", .before = [&] { rig_.clock.Advance(seconds(9)); }});
+  rig_.faults.Add(
+      {.op = FaultUfs::Op::kStat, .path = "g", .before = [&] { rig_.clock.Advance(seconds(9)); }});
   EXPECT_EQ(Lookup("g")->ttl, Nanos(0));
 }
 
 TEST_F(FilesystemTest, ALateAnswerThatANameIsMissingDoesNotHideWhatAppearedSince) {
   NodeId appeared = 0;
-  rig_.faults.Add({.op = FaultUfs::Op::kStat,
-                   .path = "f",
-                   .error = Status::FromErrno(ENOENT, "f"),
-                   .before = [&] {
-                     rig_.mem.Put("f", "x");
-                     rig_.clock.Advance(seconds(1));
-                     appeared = Node("f");
-                   }});
+  rig_.faults.Add(
+      {.op = FaultUfs::Op::kStat, .path = "f", .error = Status::FromErrno(ENOENT, "f"), .before = [&] {
+         rig_.mem.Put("f", "x");
+         rig_.clock.Advance(seconds(1));
+         appeared = Node("f");
+       }});
   EXPECT_EQ(Node("f"), appeared);
   EXPECT_NE(appeared, 0U);
 }
@@ -242,13 +242,11 @@ TEST_F(FilesystemTest, ALateAnswerThatAFileIsMissingDoesNotEndANodeFoundSince) {
   rig_.mem.Put("f", "x");
   const NodeId node = Node("f");
   rig_.clock.Advance(seconds(61));
-  rig_.faults.Add({.op = FaultUfs::Op::kStat,
-                   .path = "f",
-                   .error = Status::FromErrno(ENOENT, "f"),
-                   .before = [&] {
-                     rig_.clock.Advance(seconds(1));
-                     EXPECT_EQ(Node("f"), node);
-                   }});
+  rig_.faults.Add(
+      {.op = FaultUfs::Op::kStat, .path = "f", .error = Status::FromErrno(ENOENT, "f"), .before = [&] {
+         rig_.clock.Advance(seconds(1));
+         EXPECT_EQ(Node("f"), node);
+       }});
   const Result<NodeAttr> attr = GetAttr(node);
   ASSERT_TRUE(attr.ok()) << attr.status().ToString();
   EXPECT_GT(attr->ttl, Nanos(0));
