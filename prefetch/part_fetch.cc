@@ -19,6 +19,8 @@ namespace {
 
 /// Times that one operation may be refused with EINTR or EAGAIN before that is an error.
 constexpr int kMaxRefusals = 100;
+/// Times that one part has room made for it on a full disk; then it is served without being stored.
+constexpr int kMaxDiskFull = 3;
 /// Attempts in total when the UFS fails in a way that may pass, and the pauses before the further ones.
 constexpr int kMaxAttempts = 3;
 constexpr std::array<std::chrono::milliseconds, kMaxAttempts - 1> kBackoff = {std::chrono::milliseconds(20),
@@ -163,7 +165,12 @@ void PartFetch::HandleWrite(size_t index, int64_t result) {
     QueueOperation(index);
     return;
   }
-  if (stored_.ok() && result != -ENOSPC && result != -EDQUOT) core_.Count(&Metrics::cache_errors);
+  const bool full = result == -ENOSPC || result == -EDQUOT;
+  if (stored_.ok() && full && ++disk_full_ <= kMaxDiskFull && room_.MakeRoomOnFullDisk()) {
+    QueueOperation(index);
+    return;
+  }
+  if (stored_.ok() && !full) core_.Count(&Metrics::cache_errors);
   StopStoring(
       Status::FromErrno(result == 0 ? EIO : static_cast<int>(-result), "cannot write to the cache disk"));
 }

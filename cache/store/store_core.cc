@@ -356,6 +356,7 @@ void StoreCore::Release(ObjectState* state) {
       entry.charged = state->charged;
       entry.written |= state->written;
       entry.active = nullptr;
+      if (measure && !entry.sealed) UnsettledLocked(state->id);
       if (entry.recorded) {
         TouchLocked(entry);
         BecomeCandidateLocked(entry);

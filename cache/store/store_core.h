@@ -70,6 +70,7 @@ class StoreCore final : public ObjectStore {
   // For ObjectRef and SpaceReservation.
   Result<std::shared_ptr<const Fd>> OpenFile(ObjectState& state) EXCLUDES(mu_);
   void Unreserve(ObjectState& state, uint64_t bytes);
+  bool MakeRoomOnFullDisk() EXCLUDES(mu_);
 
  private:
   /// One object while nobody holds it; a million of these must stay small (at most 200 bytes, with the
@@ -149,6 +150,18 @@ class StoreCore final : public ObjectStore {
   void Remove(const ObjectId& id, const Removal& removal) EXCLUDES(mu_);
   void TellGone(const ObjectId& id);
 
+  // store_watch.cc: the books against the disk
+  void MeasureDiskRoom();
+  struct Unsettled {
+    ObjectId id;
+    std::chrono::steady_clock::time_point until;
+  };
+  /// The object was written to and let go: its blocks may still change.
+  void UnsettledLocked(const ObjectId& id) REQUIRES(mu_);
+  /// One turn: gives way to other programs on the disk, and books what files occupy now.
+  void Watch() EXCLUDES(mu_);
+  void Remeasure(const ObjectId& id, uint64_t charged) EXCLUDES(mu_);
+
   // store_sealer.cc: the background thread
   void Background() EXCLUDES(mu_);
   struct Synced {
@@ -189,6 +202,8 @@ class StoreCore final : public ObjectStore {
   uint64_t complete_ GUARDED_BY(mu_) = 0;         // INVARIANT: entries with `complete`
   std::vector<ObjectId> used_ GUARDED_BY(mu_);    // last uses that are not written yet
   std::deque<ObjectId> to_seal_ GUARDED_BY(mu_);
+  std::deque<Unsettled> unsettled_ GUARDED_BY(mu_);
+  size_t rotation_ GUARDED_BY(mu_) = 0;   // bucket of table_ that Watch() looks at next
   bool working_ GUARDED_BY(mu_) = true;   // the thread is between waits
   bool sealing_ GUARDED_BY(mu_) = false;  // the thread holds objects, for a short while
   bool over_limit_ GUARDED_BY(mu_) = false;

@@ -18,6 +18,8 @@ constexpr size_t kSealBatch = 64;
 constexpr uint64_t kSealBatchBytes = 256 * kMiB;
 /// Last uses are written this often; what is lost in a crash only makes eviction a little less fair.
 constexpr auto kUseInterval = std::chrono::seconds(30);
+/// The disk is looked at this often while there is nothing else to do.
+constexpr auto kWatchInterval = std::chrono::seconds(1);
 constexpr size_t kUseBatch = 1024;
 /// For sealing and syncing when the store closes; what is left is verified after a machine crash.
 constexpr auto kCloseTimeout = std::chrono::seconds(10);
@@ -33,6 +35,8 @@ Status SyncFile(int fd) {
 
 void StoreCore::Background() {
   ::pthread_setname_np(::pthread_self(), "store");
+  auto watch_at = std::chrono::steady_clock::now() + kWatchInterval;
+  auto write_uses_at = std::chrono::steady_clock::now() + kUseInterval;
   MutexLock lock(mu_);
   while (true) {
     const bool out_of_time = stopping_ && std::chrono::steady_clock::now() >= stop_at_;
@@ -55,11 +59,17 @@ void StoreCore::Background() {
     } else {
       working_ = false;
       idle_.NotifyAll();
-      const bool woken = wake_.WaitFor(mu_, kUseInterval);
+      wake_.WaitFor(mu_, kWatchInterval);
       working_ = true;
-      if (woken) continue;
+      const auto now = std::chrono::steady_clock::now();
+      if (stopping_ || now < watch_at) continue;
+      watch_at = now + kWatchInterval;
       lock.Unlock();
-      WriteUses();
+      Watch();
+      if (now >= write_uses_at) {
+        write_uses_at = now + kUseInterval;
+        WriteUses();
+      }
       lock.Lock();
     }
   }

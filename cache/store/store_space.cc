@@ -34,13 +34,7 @@ void StoreCore::RefreshDiskRoom() {
   if (now - last < std::chrono::nanoseconds(kRoomCheckInterval).count()) return;
   if (!room_checked_at_.compare_exchange_strong(last, now, std::memory_order_relaxed))
     return;  // another thread asks
-  const uint64_t used = space_.used();
-  const Result<uint64_t> free_bytes = disk_->FreeBytes();
-  if (!free_bytes.ok()) {
-    IgnoreStatus(Failed(free_bytes.status()));  // the last answer stays
-    return;
-  }
-  space_.SetDiskRoom(used, *free_bytes, options_.min_free_bytes);
+  MeasureDiskRoom();
 }
 
 Result<SpaceReservation> StoreCore::Reserve(const ObjectRef& object, uint64_t bytes) {
