@@ -65,7 +65,8 @@ void StoreCore::Watch() {
     }
     const size_t followed = idle.size();
     const size_t buckets = table_.bucket_count();
-    for (size_t seen = 0; seen < kRotationBatch && idle.size() < followed + kRotationBatch; ++seen) {
+    for (size_t seen = 0; seen < std::min(kRotationBatch, buckets) && idle.size() < followed + kRotationBatch;
+         ++seen) {
       const size_t bucket = rotation_++ % buckets;
       for (auto it = table_.begin(bucket); it != table_.end(bucket); ++it) add(it->first, it->second);
     }

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "cache/store/disk.h"
-#include "cache/store/index.h"
 #include "tests/support/seed.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/store/store_support.h"
@@ -171,35 +170,6 @@ TEST_F(FullDiskTest, WithNothingToEvictTheWriteIsGivenUp) {
   EXPECT_EQ(store_->Reserve(*object, kPart).status().code(), Code::kNoSpace);
   other_->Empty();
   EXPECT_TRUE(Eventually([&] { return store_->Reserve(*object, kPart).ok(); })) << "caching resumes";
-}
-
-TEST_F(FullDiskTest, TheIndexWritesAgainOnceThereIsRoom) {
-  auto opened = Index::Open(disk_ + "/index");
-  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
-  Index& index = **opened;
-  other_->Fill();
-  ObjectRecord record;
-  record.name_hint = std::string(4000, 'n');
-  Status put;
-  uint64_t objects = 0;
-  for (; put.ok() && objects < 40'000; ++objects) {
-    put = index.PutObject(MakeObjectId({objects, "full"}), record);
-  }
-  ASSERT_FALSE(put.ok()) << "40,000 rows fit on a full disk";
-  EXPECT_TRUE(index.GetObject(MakeObjectId({0, "full"})).ok()) << "reading goes on";
-  other_->Empty();
-  Status again;
-  EXPECT_TRUE(Eventually([&] {
-    again = index.PutObject(MakeObjectId({objects, "full"}), record);
-    return again.ok();
-  })) << again.ToString();
-  EXPECT_TRUE(index.Sync().ok());
-  opened->reset();
-  const auto reopened = Index::Open(disk_ + "/index");
-  ASSERT_TRUE(reopened.ok()) << reopened.status().ToString();
-  const auto row = (*reopened)->GetObject(MakeObjectId({objects, "full"}));
-  ASSERT_TRUE(row.ok());
-  EXPECT_TRUE(row->has_value());
 }
 
 TEST_F(FullDiskTest, ADeletedFileLeavesTheBooks) {
