@@ -71,7 +71,7 @@ class PartFetch {
   SpaceReservation room_;
   bool room_asked_ = false;
   int disk_full_ = 0;  // writes that the disk had no room for
-  Status stored_;  // why the part is not stored, when it is not
+  Status stored_;      // why the part is not stored, when it is not
   std::vector<Operation> operations_;
   std::vector<ByteRange> to_write_;  // landed, not yet queued
   std::vector<ByteRange> holes_;  // landed as zeros without being read: must be holes in the cache file too
