@@ -12,6 +12,7 @@
 #include "cache/base/check.h"
 #include "cache/base/checksum.h"
 #include "cache/base/sync_point.h"
+#include "cache/store/full_disk.h"
 
 namespace stoker::fetch {
 
@@ -166,7 +167,7 @@ void PartFetch::HandleWrite(size_t index, int64_t result) {
     return;
   }
   const bool full = result == -ENOSPC || result == -EDQUOT;
-  if (stored_.ok() && full && ++disk_full_ <= kMaxDiskFull && room_.MakeRoomOnFullDisk()) {
+  if (stored_.ok() && full && ++disk_full_ <= kMaxDiskFull && MakeRoomOnFullDisk(room_)) {
     QueueOperation(index);
     return;
   }

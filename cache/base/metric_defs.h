@@ -54,7 +54,6 @@
   X(cache_ghost_hits,       Counter, "stoker_cache_ghost_hits_total",       "objects",  "evicted objects that came back while their name was remembered") \
   X(cache_ghosts,           Gauge,   "stoker_cache_ghosts",                 "names",    "names remembered of objects that need not be in the cache (bounded; kept when idle)") \
   X(cache_no_space,         Counter, "stoker_cache_no_space_total",         "parts",    "parts that found no room even after eviction") \
-  X(cache_disk_full,        Counter, "stoker_cache_disk_full_total",         "writes",   "writes that the full cache disk refused although there was room by our books") \
   X(cache_damaged_parts,    Counter, "stoker_cache_damaged_parts_total",    "parts",    "parts dropped because bytes and checksum differed or could not be read") \
   X(cache_errors,           Counter, "stoker_cache_errors_total",           "errors",   "failed calls on the cache disk or the index") \
   X(meta_queued,            Gauge,   "stoker_metadata_queued",              "requests", "metadata requests waiting for a thread")

@@ -98,10 +98,6 @@ SpaceReservation::~SpaceReservation() {
 SpaceReservation::SpaceReservation(SpaceReservation&& other) noexcept
     : state_(std::move(other.state_)), bytes_(std::exchange(other.bytes_, 0)) {}
 
-bool SpaceReservation::MakeRoomOnFullDisk() {
-  return state_->core.MakeRoomOnFullDisk();
-}
-
 SpaceReservation& SpaceReservation::operator=(SpaceReservation&& other) noexcept {
   SpaceReservation taken(std::move(other));  // what this one held is given back when `taken` goes
   std::swap(state_, taken.state_);

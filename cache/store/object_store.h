@@ -79,11 +79,6 @@ class SpaceReservation {
   SpaceReservation(SpaceReservation&& other) noexcept;
   SpaceReservation& operator=(SpaceReservation&& other) noexcept;
 
-  /// The disk had no room (ENOSPC) for what was reserved: others fill it too. Evicts now what that takes.
-  /// True when there is room by now and the write is worth another try. REQUIRES: not empty. May wait on the
-  /// disk.
-  bool MakeRoomOnFullDisk();
-
  private:
   friend class StoreCore;
   SpaceReservation(std::shared_ptr<ObjectState> state, uint64_t bytes)

@@ -70,6 +70,8 @@ class StoreCore final : public ObjectStore {
   // For ObjectRef and SpaceReservation.
   Result<std::shared_ptr<const Fd>> OpenFile(ObjectState& state) EXCLUDES(mu_);
   void Unreserve(ObjectState& state, uint64_t bytes);
+  // For full_disk.h.
+  static StoreCore& Of(const SpaceReservation& reservation) { return reservation.state_->core; }
   bool MakeRoomOnFullDisk() EXCLUDES(mu_);
 
  private:

@@ -5,6 +5,7 @@
 
 #include "cache/base/check.h"
 #include "cache/base/log.h"
+#include "cache/store/full_disk.h"
 #include "cache/store/store_core.h"
 
 namespace stoker {
@@ -31,8 +32,11 @@ void StoreCore::MeasureDiskRoom() {
   space_.SetDiskRoom(used, *free_bytes, options_.min_free_bytes);
 }
 
+bool MakeRoomOnFullDisk(const SpaceReservation& reservation) {
+  return StoreCore::Of(reservation).MakeRoomOnFullDisk();
+}
+
 bool StoreCore::MakeRoomOnFullDisk() {
-  metrics_.cache_disk_full.Add();
   MeasureDiskRoom();
   // Room by now, or objects that could go: with a disk that is full the limit is what they occupy, and what
   // is promised to parts under way is more than that.

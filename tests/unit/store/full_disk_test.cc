@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cache/store/disk.h"
+#include "cache/store/full_disk.h"
 #include "tests/support/seed.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/store/store_support.h"
@@ -151,7 +152,7 @@ TEST_F(FullDiskTest, AWriteThatTheDiskRefusesEvictsAndSucceeds) {
   other_->Fill();
   const std::vector<std::byte> bytes = RandomBytes(random_, kPart);
   ASSERT_LT(::pwrite((*file)->get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(kPart));
-  ASSERT_TRUE(room->MakeRoomOnFullDisk());
+  ASSERT_TRUE(MakeRoomOnFullDisk(*room));
   EXPECT_EQ(::pwrite((*file)->get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(kPart));
   const Status committed = store_->Commit(*object, kFirst, Checksum64(bytes), std::move(*room));
   EXPECT_TRUE(committed.ok()) << committed.ToString();
@@ -166,7 +167,7 @@ TEST_F(FullDiskTest, WithNothingToEvictTheWriteIsGivenUp) {
   auto room = store_->Reserve(*object, kPart);
   ASSERT_TRUE(room.ok());
   other_->Fill();
-  EXPECT_FALSE(room->MakeRoomOnFullDisk());
+  EXPECT_FALSE(MakeRoomOnFullDisk(*room));
   EXPECT_EQ(store_->Reserve(*object, kPart).status().code(), Code::kNoSpace);
   other_->Empty();
   EXPECT_TRUE(Eventually([&] { return store_->Reserve(*object, kPart).ok(); })) << "caching resumes";
