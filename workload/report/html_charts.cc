@@ -51,10 +51,23 @@ ChartLine ReadLine(const TimeSeries& series, const std::string& name, int color)
   return line;
 }
 
+uint64_t SeriesBytes(const TimeSeries& series) {
+  uint64_t out = 0;
+  for (const SeriesPoint& point : series.points) out += point.bytes;
+  return out;
+}
+
 double Highest(const ChartLine& line) {
   double out = 0;
   for (const auto& point : line.points) out = std::max(out, point.second);
   return out;
+}
+
+/// Over all intervals together, so that no interval's rate can lie below it everywhere: the epochs' own
+/// figure leaves out what lies between epochs, which an interval may include. MiB/s.
+double MeanRate(const TimeSeries& series) {
+  const double seconds = series.points.back().end_s - series.points.front().start_s;
+  return seconds > 0 ? static_cast<double>(SeriesBytes(series)) / seconds / kMiBDouble : 0;
 }
 
 /// The axis of AU: from a round figure below everything to 100.
@@ -108,9 +121,16 @@ std::string ThroughputFigure(const RunSummary& run) {
   chart.bands = EpochBands(run);
   ChartLine line = ReadLine(*run.series, "true bytes read", 0);
   line.area = true;
-  chart.summary = "True bytes that read calls returned. Mean over the epochs " +
-                  Num(run.own ? run.own->true_mib_per_s : 0) + " MiB/s, highest interval " +
-                  Num(Highest(line)) + " MiB/s.";
+  const auto bytes = static_cast<double>(SeriesBytes(*run.series));
+  chart.summary = "True bytes that read calls returned. Mean " + Num(MeanRate(*run.series)) +
+                  " MiB/s, highest interval " + Num(Highest(line)) + " MiB/s.";
+  // A run of several processes keeps the series of the one that wrote the results.
+  if (run.own && bytes < 0.95 * static_cast<double>(run.own->true_bytes)) {
+    chart.summary += " This is process 0 alone, which read " +
+                     Num(bytes / static_cast<double>(run.own->true_bytes) * 100) +
+                     " % of all bytes; all processes together read " + Num(run.own->true_mib_per_s) +
+                     " MiB/s.";
+  }
   if (run.own && run.own->demand_mib_per_s > 0) {
     chart.mark = {run.own->demand_mib_per_s, "demand at 100 % AU"};
     chart.summary += " At 100 % AU the job asks for " + Num(run.own->demand_mib_per_s) + " MiB/s.";

@@ -79,12 +79,22 @@ Result<uint64_t> CountedFile::Pread(std::byte* to, uint64_t bytes, uint64_t offs
   return got;
 }
 
-void CountedFile::Close(ReadStats& stats) {
-  if (!is_open()) return;
+void CountedFile::GiveBack() {
   // Advice only: where it is not understood the pages stay, and the residency sample in the results says so.
   if (cache_control_ == CacheControl::kFadvise) {
     static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED));
   }
+}
+
+void CountedFile::Abandon() {
+  if (!is_open()) return;
+  GiveBack();
+  fd_.Reset();
+}
+
+void CountedFile::Close(ReadStats& stats) {
+  if (!is_open()) return;
+  GiveBack();
   fd_.Reset();
   ++stats.files;
   stats.file_ns.Add(took_ns_);

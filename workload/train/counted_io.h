@@ -38,7 +38,7 @@ Status CountError(const std::string& path, const Status& status, ReadStats& stat
 class CountedFile {
  public:
   explicit CountedFile(CacheControl cache_control) : cache_control_(cache_control) {}
-  ~CountedFile() = default;  // closes without counting: the file was not read to its end
+  ~CountedFile() { Abandon(); }
   CountedFile(const CountedFile&) = delete;
   CountedFile& operator=(const CountedFile&) = delete;
 
@@ -47,13 +47,16 @@ class CountedFile {
   Result<uint64_t> Pread(std::byte* to, uint64_t bytes, uint64_t offset, ReadStats& stats);
   /// Closes and counts the file as read; gives its pages back if that was asked for. Nothing when not open.
   void Close(ReadStats& stats);
-  /// Closes what failed.
-  void Abandon() { fd_.Reset(); }
+  /// Closes what failed or was not read to its end, without counting it; gives its pages back as Close()
+  /// does.
+  void Abandon();
   bool is_open() const { return fd_.valid(); }
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
 
  private:
+  void GiveBack();
+
   const CacheControl cache_control_;
   std::string path_;
   Fd fd_;

@@ -205,6 +205,14 @@ class Flags(unittest.TestCase):
     def test_mdtest(self):
         self.assertGreaterEqual(self.verb("mdtest"), 28)
 
+    def test_verbs_of_one_process_under_a_launcher(self):
+        for verb, words in (("capacity", ["--data-dir", self.dir + "/data", "--results-dir", self.dir + "/c"]),
+                            ("compare", ["--dir", f"a={self.dir}/data", "--dir", f"b={self.dir}/data"])):
+            done = subprocess.run([BENCH, verb, *words], capture_output=True, text=True, timeout=60,
+                                  env=dict(os.environ, PMI_RANK="1", PMI_SIZE="4"))
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertRegex(done.stderr, rf"\Astoker-bench: .*{verb} does not share its work.*\n\Z")
+
     def test_every_verb_is_here(self):
         verbs = re.findall(r"^  (\w+)  ", bench("--help").stdout, re.M)
         self.assertEqual(sorted(verbs), sorted(BASE))

@@ -188,5 +188,21 @@ TEST(HtmlReport, FetchesNothingAndSaysWhatItFound) {
   }
 }
 
+TEST(HtmlReport, MeanThroughputLiesNotAboveTheHighestInterval) {
+  RunSummary run = Hostile("plain");
+  run.own->true_bytes = 3 << 20;
+  // The epochs' own rate leaves out the time between them, which an interval of the series includes.
+  run.own->true_mib_per_s = 9;
+  const auto page = [&] { return HtmlReport(Combine({{"/r", {run}}}, std::nullopt, ProfileDirs("")), ""); };
+  EXPECT_NE(page().find("Mean 1.5 MiB/s, highest interval 2.0 MiB/s."), std::string::npos) << page();
+  EXPECT_EQ(page().find("process 0 alone"), std::string::npos);
+  // Of four processes, one wrote its series.
+  run.own->true_bytes = 12 << 20;
+  EXPECT_NE(
+      page().find("This is process 0 alone, which read 25.0 % of all bytes; all processes together read "
+                  "9.0 MiB/s."),
+      std::string::npos);
+}
+
 }  // namespace
 }  // namespace stoker::bench
