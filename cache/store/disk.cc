@@ -265,27 +265,38 @@ Result<Fd> Disk::CreateNameless(uint64_t size) const {
 }
 
 Result<struct stat> Disk::StatObject(const ObjectId& id) const {
+  Fd file;
+  ASSIGN_OR_RETURN(file, OpenAt(id, O_PATH));  // a link in its place is looked at itself
   struct stat info = {};
-  const std::string path = RelativePath(id);
-  if (::fstatat(objects_.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return Status::FromErrno(errno, "cache disk: " + dir_ + "/objects/" + path);
+  if (::fstat(file.get(), &info) != 0) {
+    return Status::FromErrno(errno, "cache disk: " + dir_ + "/objects/" + RelativePath(id));
   }
   return info;
 }
 
 Status Disk::UnlinkObject(const ObjectId& id) const {
-  const std::string path = RelativePath(id);
-  if (::unlinkat(objects_.get(), path.c_str(), 0) == 0 || errno == ENOENT) return Status::Ok();
+  const std::string hex = id.ToHex();
+  const std::string name = "cache disk: removing " + dir_ + "/objects/" + RelativePath(id);
+  const Result<Fd> shard =
+      OpenBeneath(objects_.get(), hex.substr(0, 2), O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, name);
+  if (!shard.ok()) {
+    // With a link or a file in the directory's place there is nothing of ours to remove, least of all behind
+    // it.
+    const int error = shard.status().os_errno();
+    return error == ENOENT || error == ELOOP || error == ENOTDIR ? Status::Ok() : shard.status();
+  }
+  if (::unlinkat(shard->get(), hex.c_str(), 0) == 0 || errno == ENOENT) return Status::Ok();
   int error = errno;
   if (error == EISDIR) {
     // Somebody put a directory in the object's place. It is in the way, and everything below is ours to
     // remove.
     std::error_code removed;
-    std::filesystem::remove_all(dir_ + "/objects/" + path, removed);  // follows no links
+    std::filesystem::remove_all("/proc/self/fd/" + std::to_string(shard->get()) + "/" + hex,
+                                removed);  // follows no links
     error = removed.value();
   }
   if (error == 0) return Status::Ok();
-  return Status::FromErrno(error, "cache disk: removing " + dir_ + "/objects/" + path);
+  return Status::FromErrno(error, name);
 }
 
 Status Disk::UnlinkAll() const {

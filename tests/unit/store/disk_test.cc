@@ -188,6 +188,14 @@ TEST_F(DiskTest, LinksInsideAreNotFollowed) {
   fs::rename(fs::path(file).parent_path(), dir_ / "shard");
   ASSERT_EQ(::symlink((dir_ / "shard").c_str(), fs::path(file).parent_path().c_str()), 0);
   EXPECT_EQ(disk->CreateObject(id_, 10).status().os_errno(), ELOOP);
+  // What lies behind the link has the object's very name, and is not the object.
+  fs::rename(dir_ / "elsewhere", dir_ / "shard" / fs::path(file).filename());
+  EXPECT_FALSE(disk->StatObject(id_).ok());
+  EXPECT_TRUE(disk->UnlinkObject(id_).ok());
+  EXPECT_TRUE(fs::exists(dir_ / "shard" / fs::path(file).filename()));
+  fs::remove(fs::path(file).parent_path());
+  std::ofstream(fs::path(file).parent_path()) << "a file";
+  EXPECT_TRUE(disk->UnlinkObject(id_).ok());
 }
 
 TEST_F(DiskTest, ObjectFilesAreSparseAndPrivate) {
