@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """Somebody else is at work in the cache directory: readers get the right bytes, nothing hangs, caching resumes.
 
-Each file has a size of its own, by which its object file is found. Not here: content changed in place, size and blocks as
-before. Only checksums can tell that, and hits do not compute them.
+Each file has a size of its own, by which its object file is found.
+
+Not here: content changed in place, size and blocks as before (only checksums can tell that, and hits do not compute them);
+and a file cut or grown that the daemon has open or has given to the kernel for passthrough: it is looked at when opened.
 """
 import os
 import re
@@ -156,7 +158,7 @@ class Objects(Tampered):
     def while_mounted(self, settings, held_spoils):
         self.mount(settings)
         self.warm()
-        # A file is looked at when it is opened, not again while it is in use.
+        # An object file is looked at when the daemon opens it, not again while it is in use.
         harness.wait_until(lambda: self.place.metric("cache_pinned_objects") == 0, "nothing is in use")
         held = {name: os.open(f"{self.place.mnt}/{name}", os.O_RDONLY)
                 for name, spoil in self.spoil_of.items() if spoil in held_spoils}
