@@ -16,6 +16,7 @@
 #include "cache/base/fd.h"
 #include "cache/base/spelling.h"
 #include "cache/base/units.h"
+#include "fuse/config_rules.h"
 
 namespace stoker {
 namespace {
@@ -115,6 +116,12 @@ class Layer {
     return Invalid(where + ": unknown key '" + name + "': " + Suggestion(name));
   }
 
+  Status SetRules(const std::string& where, const ConfigKey& key, std::vector<PathRule> rules) {
+    RETURN_IF_ERROR(Store(where, key, {"[]"}, false, ""));
+    config_.settings.*std::get<std::vector<PathRule> Settings::*>(key.field) = std::move(rules);
+    return Status::Ok();
+  }
+
  private:
   Status Store(const std::string& where, const ConfigKey& key, std::vector<std::string> values, bool is_list,
                const std::string& alias) {
@@ -153,6 +160,10 @@ Status WalkYaml(const std::string& path, const YAML::Node& node, const std::stri
       if (FindConfigKey(name) != nullptr)
         return Invalid(where + ": " + name + " takes a value, not a section");
       RETURN_IF_ERROR(WalkYaml(path, value, name, depth + 1, layer));
+    } else if (const ConfigKey* key = FindConfigKey(name);
+               value.IsSequence() && key != nullptr && key->type == ConfigType::kRules) {
+      ASSIGN_OR_RETURN(std::vector<PathRule> rules, ParseRules(path, name, value));
+      RETURN_IF_ERROR(layer.SetRules(where, *key, std::move(rules)));
     } else if (value.IsSequence()) {
       std::vector<std::string> items;
       for (const auto& entry : value) {
@@ -164,7 +175,6 @@ Status WalkYaml(const std::string& path, const YAML::Node& node, const std::stri
     } else if (value.IsScalar()) {
       RETURN_IF_ERROR(layer.Set(where, name, {value.Scalar()}, false));
     } else {
-      const ConfigKey* key = FindConfigKey(name);
       bool is_section = false;
       for (const ConfigKey& each : ConfigKeys())
         is_section |= each.name.substr(0, name.size() + 1) == name + ".";
@@ -392,6 +402,13 @@ std::string RenderConfigJson(const Config& config) {
       item["value"] = config.settings.*std::get<std::string Settings::*>(key.field);
     } else if (key.type == ConfigType::kPaths) {
       item["value"] = config.settings.*std::get<std::vector<std::string> Settings::*>(key.field);
+    } else if (key.type == ConfigType::kRules) {
+      item["value"] = nlohmann::ordered_json::array();
+      for (const PathRule& rule : config.settings.*std::get<std::vector<PathRule> Settings::*>(key.field)) {
+        nlohmann::ordered_json each = {{"path", rule.glob}, {"class", PathClassName(rule.path_class)}};
+        if (rule.ttl) each["ttl"] = FormatDuration(*rule.ttl);
+        item["value"].push_back(std::move(each));
+      }
     } else if (key.type == ConfigType::kBool) {
       item["value"] = config.settings.*std::get<bool Settings::*>(key.field);
     } else if (key.type == ConfigType::kCount) {
@@ -467,6 +484,7 @@ FilesystemOptions MakeFilesystemOptions(const Settings& settings) {
   options.metadata_ttl = settings.metadata_ttl;
   options.negative_ttl = settings.metadata_negative_ttl;
   options.metadata_threads = settings.metadata_threads;
+  options.rules = settings.metadata_rules;
   options.open_fetch_bytes = settings.fuse_open_fetch;
   options.read_ahead.enabled = settings.prefetch_enable;
   options.read_ahead.max_parts = static_cast<uint32_t>(settings.prefetch_max_parts);

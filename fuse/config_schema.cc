@@ -21,7 +21,7 @@ constexpr std::string_view kSizeUnit = "bytes with unit (4MiB, 1GB)";
 constexpr std::string_view kDurationUnit = "time with unit (250ms, 60s, 5m)";
 constexpr std::string_view kShareUnit = "bytes with unit, or % of the disk";
 
-const std::array<ConfigKey, 25> kKeys{{
+const std::array<ConfigKey, 26> kKeys{{
     {.name = "cache.dirs",
      .type = ConfigType::kPaths,
      .field = &Settings::cache_dirs,
@@ -162,6 +162,16 @@ const std::array<ConfigKey, 25> kKeys{{
      .max = 1024,
      .meaning = "Threads for stat, list, readlink and xattr calls to the UFS.",
      .reason = "enough to overlap the round trips of a parallel file system"},
+    {.name = "metadata.rules",
+     .type = ConfigType::kRules,
+     .field = &Settings::metadata_rules,
+     .default_text = "[]",
+     .unit = "list of {path: GLOB, class: immutable|revalidate|skip, ttl: TIME}, at most 256",
+     .meaning =
+         "What holds for files and directories whose path fits; the first rule that fits counts. "
+         "immutable: believed for ever; revalidate: believed for ttl (metadata.ttl when there is none); "
+         "skip: never cached, reads go to the UFS. See docs/path_rules.md for globs.",
+     .reason = "one rule fits all until a dataset is known better"},
 
     {.name = "fuse.passthrough",
      .type = ConfigType::kChoice,
@@ -265,11 +275,10 @@ const std::array<ConfigKey, 25> kKeys{{
      .reason = "a supervisor collects stderr; a background daemon has none"},
 }};
 
-constexpr std::array<ReservedKey, 10> kReserved{{
+constexpr std::array<ReservedKey, 9> kReserved{{
     {"write.mode", "off", "the mount is read-only"},
     {"cache.ttl", "never", "cached objects do not expire"},
     {"prefetch.rate", "unlimited", "fetching has no rate limit"},
-    {"metadata.rules", "[]", "there are no rules per path"},
     {"fuse.open", "", "open modes are not selectable"},
     {"fuse.transport", "dev", "requests come through /dev/fuse"},
     {"s3.endpoint", "", "there is no S3 driver"},
@@ -590,6 +599,13 @@ Status SetValue(const ConfigKey& key, std::string_view text, Settings& settings)
     }
     case ConfigType::kPaths:
       return SetList(key, {std::string(text)}, settings);
+    case ConfigType::kRules:
+      if (text != "[]") {
+        return Invalid(Quoted(text) +
+                       " is not a list of rules: write them into a configuration file (--config), or []");
+      }
+      (settings.*std::get<std::vector<PathRule> Settings::*>(key.field)).clear();
+      return Status::Ok();
   }
   return {Code::kInternal, "unknown type of " + std::string(key.name)};
 }
@@ -639,6 +655,16 @@ std::string GetValue(const ConfigKey& key, const Settings& settings) {
       for (const std::string& path : settings.*std::get<std::vector<std::string> Settings::*>(key.field)) {
         if (out.size() > 1) out += ", ";
         out += YamlText(path);
+      }
+      return out + "]";
+    }
+    case ConfigType::kRules: {
+      std::string out = "[";
+      for (const PathRule& rule : settings.*std::get<std::vector<PathRule> Settings::*>(key.field)) {
+        if (out.size() > 1) out += ", ";
+        out += "{path: " + YamlText(rule.glob) + ", class: " + std::string(PathClassName(rule.path_class));
+        if (rule.ttl) out += ", ttl: " + FormatDuration(*rule.ttl);
+        out += "}";
       }
       return out + "]";
     }

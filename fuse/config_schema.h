@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cache/base/result.h"
+#include "fuse/path_rules.h"
 
 namespace stoker {
 
@@ -40,6 +41,7 @@ struct Settings {
   std::chrono::nanoseconds metadata_ttl{};
   std::chrono::nanoseconds metadata_negative_ttl{};
   uint64_t metadata_threads = 0;
+  std::vector<PathRule> metadata_rules;
 
   std::string fuse_passthrough;
   bool fuse_allow_other = false;
@@ -66,11 +68,12 @@ enum class ConfigType {
   kText,
   kChoice,  // one of `choices`
   kPaths,   // a list of absolute paths
+  kRules,   // a list of PathRule; only a configuration file can hold one that is not empty
 };
 
 using SettingsField = std::variant<bool Settings::*, uint64_t Settings::*, SizeSpec Settings::*,
                                    std::chrono::nanoseconds Settings::*, std::string Settings::*,
-                                   std::vector<std::string> Settings::*>;
+                                   std::vector<std::string> Settings::*, std::vector<PathRule> Settings::*>;
 
 /// One key of the configuration. Parsing, flags, `config show`, conf/default.yaml and docs/configuration.md
 /// all come from this.

@@ -152,7 +152,11 @@ Status Daemon::Start() {
   ASSIGN_OR_RETURN(engine_, FetchEngine::Start(MakeFetchEngineOptions(settings), *store_, metrics_, clock));
   filesystem_ = std::make_unique<Filesystem>(MakeFilesystemOptions(settings), *ufs_, *store_, *engine_,
                                              metrics_, clock);
-  warmer_ = std::make_unique<Warmer>(*ufs_, *store_, *engine_, metrics_, clock);
+  warmer_ = std::make_unique<Warmer>(*ufs_, *store_, *engine_, metrics_, clock,
+                                     [rules = settings.metadata_rules](const std::string& path) {
+                                       const PathRule* const rule = FindRule(rules, path);
+                                       return rule != nullptr && rule->path_class == PathClass::kSkip;
+                                     });
   RETURN_IF_ERROR(StillWanted());
   SessionOptions session_options = MakeSessionOptions(settings);
   session_options.mountpoint = request_.mountpoint;

@@ -112,7 +112,7 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
         engine_(engine),
         metrics_(metrics),
         clock_(clock),
-        nodes_(options.metadata_ttl, metrics),
+        nodes_(options.metadata_ttl, metrics, options.rules),
         backings_(options.max_backing_ids, metrics),
         read_path_(store, engine, options.read_ahead, metrics),
         pool_(std::make_unique<BoundedPool>("stoker-meta", options.metadata_threads, options.metadata_queue)),
@@ -364,6 +364,10 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
     }
     const FileVersion version = nodes_.Version(node);
     if (version.size == 0) return Begin(node, NodeOpen{});
+    if (known->skip) {
+      to_fetch = std::make_shared<FetchFile>(ufs_, *path, version, ObjectRef());
+      return std::nullopt;
+    }
     Result<ObjectRef> object = store_.Acquire(version, *path);
     if (!object.ok()) {
       LogWarn("fuse", "no place in the cache for " + *path + ": " + object.status().ToString() +
@@ -385,7 +389,7 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
   /// first: a file that changed within metadata.ttl must not open as a version of which no byte can be had
   /// any more.
   void BringThenOpen(NodeId node, std::shared_ptr<FetchFile> file, const Pending<OpenedFile>& pending) {
-    if (passthrough_active_.load(std::memory_order_acquire) &&
+    if (passthrough_active_.load(std::memory_order_acquire) && file->object() &&
         file->version().size <= options_.open_fetch_bytes) {
       return FetchThenOpen(node, std::move(file), pending.done);
     }
@@ -395,7 +399,10 @@ class Filesystem::Impl final : public StoreListener, public std::enable_shared_f
         return StaleStatus();
       }
       // Another error is for the reads to find: what is resident can be read without the UFS.
-      return OpenWith(node, file);
+      if (file->object()) return OpenWith(node, file);
+      NodeOpen past_the_cache;
+      past_the_cache.file = file;
+      return Begin(node, std::move(past_the_cache));
     });
   }
 

@@ -22,6 +22,7 @@
 #include "fuse/file_handle.h"
 #include "fuse/inode_table.h"
 #include "fuse/passthrough.h"
+#include "fuse/path_rules.h"
 #include "fuse/read_path.h"
 #include "fuse/wait_list.h"
 #include "prefetch/fetch_engine.h"
@@ -32,6 +33,7 @@ namespace stoker {
 struct FilesystemOptions {
   std::chrono::nanoseconds metadata_ttl = std::chrono::seconds(60);  // metadata.ttl
   std::chrono::nanoseconds negative_ttl = std::chrono::seconds(5);   // metadata.negative_ttl
+  std::vector<PathRule> rules;                                       // metadata.rules
   size_t metadata_threads = 16;                                      // metadata.threads
   size_t metadata_queue = 65536;  // requests that may wait for such a thread; more are answered kBusy
   uint64_t open_fetch_bytes =

@@ -19,6 +19,7 @@ struct InodeTable::Node {
   uint32_t listed_mtime_ns = 0;
   uint32_t children = 0;
   uint32_t opens = 0;
+  uint16_t rule = 0;  // of its path: index in rules_ + 1, 0 for none
   bool loaded = false;
   bool current = false;  // what its path has
   bool past = false;     // its path holds another version, another thing, or nothing
@@ -28,6 +29,8 @@ struct InodeTable::Node {
 };
 
 namespace {
+constexpr Nanos kImmutableTtl = std::chrono::hours(24 * 3650);  // longer than any mount lives
+
 timespec Stamp(int64_t seconds, uint32_t nanoseconds) {
   timespec stamp{};
   stamp.tv_sec = seconds;
@@ -49,12 +52,14 @@ bool InodeTable::ChildEqual::operator()(const ChildKey& a, const Node* b) const 
   return a.parent == b->parent->id && a.name == b->name;
 }
 
-InodeTable::InodeTable(Nanos ttl, Metrics& metrics) : ttl_(ttl), metrics_(metrics) {
+InodeTable::InodeTable(Nanos ttl, Metrics& metrics, std::vector<PathRule> rules)
+    : ttl_(ttl), rules_(std::move(rules)), metrics_(metrics) {
   MutexLock lock(mu_);
   auto root = std::make_unique<Node>();
   root->id = kRootNode;
   root->lookups = 1;  // never forgotten
   root->attr.mode = S_IFDIR;
+  ChooseRuleLocked(*root);
   nodes_.emplace(kRootNode, std::move(root));
 }
 
@@ -129,6 +134,7 @@ InodeTable::Node& InodeTable::AddLocked(Node& parent, std::string_view name) {
   node.parent = &parent;
   node.name = name;
   node.current = true;
+  ChooseRuleLocked(node);
   ++parent.children;
   nodes_.emplace(node.id, std::move(made));
   const bool inserted = current_.insert(&node).second;
@@ -179,12 +185,30 @@ std::string InodeTable::PathLocked(const Node& node) const {
   return path;
 }
 
+void InodeTable::ChooseRuleLocked(Node& node) const {
+  if (rules_.empty()) return;
+  const PathRule* const rule = FindRule(rules_, PathLocked(node));
+  node.rule = rule == nullptr ? 0 : static_cast<uint16_t>(rule - rules_.data() + 1);
+}
+
+Nanos InodeTable::TtlLocked(const Node& node) const {
+  if (node.rule == 0) return ttl_;
+  const PathRule& rule = rules_[node.rule - 1U];
+  if (rule.path_class == PathClass::kImmutable) return kImmutableTtl;
+  return rule.ttl.value_or(ttl_);
+}
+
+bool InodeTable::SkipLocked(const Node& node) const {
+  return node.rule != 0 && rules_[node.rule - 1U].path_class == PathClass::kSkip;
+}
+
 NodeAttr InodeTable::AttrLocked(const Node& node, Nanos now) const {
   NodeAttr attr;
   attr.node = node.id;
   attr.attr = Unpack(node.attr);
   const Nanos age = now - node.validated_at;
-  attr.ttl = node.loaded && age < ttl_ ? ttl_ - std::max(age, Nanos(0)) : Nanos(0);
+  const Nanos ttl = TtlLocked(node);
+  attr.ttl = node.loaded && age < ttl ? ttl - std::max(age, Nanos(0)) : Nanos(0);
   return attr;
 }
 
@@ -266,7 +290,7 @@ std::optional<InodeTable::Known> InodeTable::Get(NodeId id, Nanos now) const {
   MutexLock lock(mu_);
   const Node* node = FindLocked(id);
   if (node == nullptr) return std::nullopt;
-  return Known{AttrLocked(*node, now), node->loaded, node->past, node->opens};
+  return Known{AttrLocked(*node, now), node->loaded, node->past, node->opens, SkipLocked(*node)};
 }
 
 FileVersion InodeTable::Version(NodeId id) const {

@@ -18,6 +18,7 @@
 #include "cache/base/result.h"
 #include "cache/ufs/ufs.h"
 #include "fuse/passthrough.h"
+#include "fuse/path_rules.h"
 #include "prefetch/fetch_engine.h"
 
 namespace stoker {
@@ -57,7 +58,8 @@ struct NodeOpen {
 /// and nothing has it open.
 class InodeTable {
  public:
-  InodeTable(Nanos ttl, Metrics& metrics);
+  /// `rules`: what holds instead of `ttl` for the paths that they fit.
+  InodeTable(Nanos ttl, Metrics& metrics, std::vector<PathRule> rules = {});
   ~InodeTable();
   InodeTable(const InodeTable&) = delete;
   InodeTable& operator=(const InodeTable&) = delete;
@@ -89,6 +91,7 @@ class InodeTable {
     bool loaded = false;  // false: nothing known yet (the root at the start)
     bool past = false;    // its path holds something else now
     uint32_t opens = 0;
+    bool skip = false;  // a rule says that it is never cached
   };
   std::optional<Known> Get(NodeId node, Nanos now) const EXCLUDES(mu_);
   FileVersion Version(NodeId node) const EXCLUDES(mu_);
@@ -166,9 +169,13 @@ class InodeTable {
   std::optional<NodeName> MarkPastLocked(Node& node) REQUIRES(mu_);
   std::optional<NodeName> RetireLocked(Node& node) REQUIRES(mu_);
   std::string PathLocked(const Node& node) const REQUIRES(mu_);
+  void ChooseRuleLocked(Node& node) const REQUIRES(mu_);
+  Nanos TtlLocked(const Node& node) const REQUIRES(mu_);
+  bool SkipLocked(const Node& node) const REQUIRES(mu_);
   NodeAttr AttrLocked(const Node& node, Nanos now) const REQUIRES(mu_);
 
   const Nanos ttl_;
+  const std::vector<PathRule> rules_;
   Metrics& metrics_;
   mutable Mutex mu_;
   std::unordered_map<NodeId, std::unique_ptr<Node>> nodes_ GUARDED_BY(mu_);

@@ -96,7 +96,7 @@ std::string WarmSummary(const WarmProgress& p) {
          FormatRate(rate) + ")";
   if (p.files_skipped != 0) {
     out += "; " + Plural(p.files_skipped, "entry", "entries") + " skipped, not " +
-           (p.files_skipped == 1 ? "a regular file" : "regular files");
+           (p.files_skipped == 1 ? "a regular file" : "regular files") + " or of class skip";
   }
   return out;
 }

@@ -48,7 +48,7 @@ void WarmJob::OnError(const std::string& path, const Status& why) {
 
 void WarmJob::OnEntry(const std::string& path, const UfsAttr& attr) {
   RetryChanged();
-  if (S_ISREG(attr.mode)) return TakeFile(path, attr, false);
+  if (S_ISREG(attr.mode) && !(skip_ && skip_(path))) return TakeFile(path, attr, false);
   MutexLock lock(mu_);
   ++progress_.files_skipped;
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -22,12 +23,13 @@ namespace stoker {
 class WarmJob final : public std::enable_shared_from_this<WarmJob>, private TreeWalk::Visitor {
  public:
   WarmJob(WarmJobId id, std::vector<std::string> paths, Ufs& ufs, ObjectStore& store, FetchEngine& engine,
-          Metrics& metrics, Clock& clock)
+          Metrics& metrics, Clock& clock, std::function<bool(const std::string&)> skip = {})
       : ufs_(ufs),
         store_(store),
         engine_(engine),
         metrics_(metrics),
         clock_(clock),
+        skip_(std::move(skip)),
         max_parts_(std::max(kMinParts, 2 * engine.State().threads)),
         start_(clock.Now()),
         walk_(ufs, std::move(paths), *this) {
@@ -84,6 +86,7 @@ class WarmJob final : public std::enable_shared_from_this<WarmJob>, private Tree
   FetchEngine& engine_;
   Metrics& metrics_;
   Clock& clock_;
+  const std::function<bool(const std::string&)> skip_;
   const size_t max_parts_;
   const Nanos start_;
   TreeWalk walk_;

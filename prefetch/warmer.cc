@@ -26,8 +26,9 @@ struct Warmer::Impl {
     std::shared_ptr<WarmJob> job;
     std::thread thread;
   };
-  Impl(Ufs& u, ObjectStore& s, FetchEngine& e, Metrics& m, Clock& c)
-      : ufs(u), store(s), engine(e), metrics(m), clock(c) {}
+  Impl(Ufs& u, ObjectStore& s, FetchEngine& e, Metrics& m, Clock& c,
+       std::function<bool(const std::string&)> k)
+      : ufs(u), store(s), engine(e), metrics(m), clock(c), skip(std::move(k)) {}
 
   /// Joins what has ended and drops the oldest finished jobs above the limit.
   void PruneLocked() REQUIRES(mu) {
@@ -53,14 +54,16 @@ struct Warmer::Impl {
   FetchEngine& engine;
   Metrics& metrics;
   Clock& clock;
+  const std::function<bool(const std::string&)> skip;
   mutable Mutex mu;
   std::map<WarmJobId, Entry> jobs GUARDED_BY(mu);
   WarmJobId next GUARDED_BY(mu) = 1;
   bool stopping GUARDED_BY(mu) = false;
 };
 
-Warmer::Warmer(Ufs& ufs, ObjectStore& store, FetchEngine& engine, Metrics& metrics, Clock& clock)
-    : impl_(std::make_unique<Impl>(ufs, store, engine, metrics, clock)) {}
+Warmer::Warmer(Ufs& ufs, ObjectStore& store, FetchEngine& engine, Metrics& metrics, Clock& clock,
+               std::function<bool(const std::string& path)> skip)
+    : impl_(std::make_unique<Impl>(ufs, store, engine, metrics, clock, std::move(skip))) {}
 
 Warmer::~Warmer() {
   // Whoever minds hanging storage has called Stop() before, and does not come here when it said false.
@@ -109,7 +112,7 @@ Result<WarmJobId> Warmer::Start(std::vector<std::string> paths) {
   const WarmJobId id = impl_->next++;
   Impl::Entry entry;
   entry.job = std::make_shared<WarmJob>(id, std::move(paths), impl_->ufs, impl_->store, impl_->engine,
-                                        impl_->metrics, impl_->clock);
+                                        impl_->metrics, impl_->clock, impl_->skip);
   try {
     entry.thread = std::thread([job = entry.job] {
       pthread_setname_np(pthread_self(), "stoker-warm");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,7 +28,7 @@ struct WarmProgress {
   uint64_t files_total = 0;
   uint64_t files_done = 0;  // whole in the cache now
   uint64_t files_failed = 0;
-  uint64_t files_skipped = 0;  // not regular files: symlinks, fifos, sockets, devices
+  uint64_t files_skipped = 0;  // not regular files, or never cached by a rule
   uint64_t bytes_total = 0;
   uint64_t bytes_done = 0;      // resident, of files that have not failed
   uint64_t bytes_fetched = 0;   // of these: brought in by this job, not by a reader or job that was first
@@ -45,7 +46,9 @@ struct WarmProgress {
 /// the dataset does not fit, the rest fails with kNoSpace and the job says so. Any thread.
 class Warmer {
  public:
-  Warmer(Ufs& ufs, ObjectStore& store, FetchEngine& engine, Metrics& metrics, Clock& clock);
+  /// `skip`: files of these paths are not to be cached (files_skipped). Called from any thread.
+  Warmer(Ufs& ufs, ObjectStore& store, FetchEngine& engine, Metrics& metrics, Clock& clock,
+         std::function<bool(const std::string& path)> skip = {});
   /// Cancels what is running and waits for it (bounded by the default deadline of a fetch).
   ~Warmer();
 

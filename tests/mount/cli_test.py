@@ -372,7 +372,7 @@ class Warming(unittest.TestCase):
             result = place.warm()
             self.assertRegex(result.stdout.splitlines()[-1],
                              r"^warm: all is cached: 22 files, 10\.9 MiB; 10\.9 MiB fetched in \d+:\d\d \(.*/s\); 1 entry "
-                             r"skipped, not a regular file$")
+                             r"skipped, not a regular file or of class skip$")
             self.assertEqual(result.stderr, "")
             fetched = place.status()["reads"]["bytes_ufs"]
             self.assertEqual(fetched, 20 * 100_000 + 9 * MIB)

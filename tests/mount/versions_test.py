@@ -413,5 +413,37 @@ class Moments(Base):
         self.assertEqual(read(self.at("blocked/file")), b"here")
 
 
+class Rules(Base):
+    def test_classes(self):
+        """immutable is not asked again, revalidate is after its ttl, skip never comes into the cache."""
+        config = self.place.path("rules.yaml")
+        write(config, b"""metadata:
+  ttl: 10m
+  rules:
+    - {path: data/**, class: immutable}
+    - {path: "*.live", class: revalidate, ttl: 200ms}
+    - {path: tmp/**, class: skip}
+""")
+        for name in ("data/f", "f.live", "tmp/f"):
+            self.place.write(name, OLD)
+        self.mount_with_file(config)
+        for name in ("data/f", "f.live", "tmp/f"):
+            self.assertTrue(read(self.at(name)) == OLD)
+        objects = self.place.poll()["cache"]["objects"]
+        self.assertEqual(objects, 2, "all but the skipped one")
+        warm = self.place.try_warm("tmp")
+        self.assertEqual(warm.returncode, 0, warm.stderr)
+        self.assertEqual(self.place.poll()["cache"]["objects"], 2, "a warm job skips it as well")
+        for name in ("data/f", "f.live", "tmp/f"):
+            fresh(self.ufs(name), versioned(2, SIZE + 16))
+        after_ttl()
+        self.assertTrue(read(self.at("data/f")) == OLD, "immutable: as it was")
+        self.assertTrue(read(self.at("f.live")) == versioned(2, SIZE + 16), "revalidate: as it is")
+        self.assertTrue(read(self.at("tmp/f")) == versioned(2, SIZE + 16), "skip: its bytes are asked for at each open")
+
+    def mount_with_file(self, config):
+        self.place.mount("--config", config, "-o", "cache.size=20GiB,cache.min_free=0")
+
+
 if __name__ == "__main__":
     trees.main()

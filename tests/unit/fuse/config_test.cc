@@ -256,6 +256,59 @@ TEST_F(ConfigTest, KeysOfLaterVersionsAreNotTakenSilently) {
             "c.yaml:1: s3.region is not supported by this version (there is no S3 driver): remove it");
 }
 
+TEST_F(ConfigTest, RulesAreReadAndCanBeShownAndReadAgain) {
+  const std::string text =
+      "metadata:\n"
+      "  rules:\n"
+      "    - {path: train/**, class: immutable}\n"
+      "    - {path: '*.log', class: revalidate, ttl: 500ms}\n"
+      "    - path: \"/a \\\"b\\\"\"\n"
+      "      class: skip\n";
+  const std::vector<PathRule> expected = {{"train/**", PathClass::kImmutable},
+                                          {"*.log", PathClass::kRevalidate, std::chrono::milliseconds(500)},
+                                          {"/a \"b\"", PathClass::kSkip}};
+  const Result<Config> config = FromYaml(text);
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->settings.metadata_rules, expected);
+  EXPECT_EQ(MakeFilesystemOptions(config->settings).rules, expected);
+  const Result<Config> again = FromYaml(RenderConfigYaml(*config));
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_EQ(again->settings.metadata_rules, expected);
+  const auto json = nlohmann::json::parse(RenderConfigJson(*config));
+  EXPECT_EQ(json["metadata.rules"]["value"][1]["ttl"], "500ms");
+  EXPECT_TRUE(FromOption("metadata.rules", "[]").ok());
+}
+
+TEST_F(ConfigTest, BadRulesAreAnsweredWithPlaceValueAndRemedy) {
+  const auto error = [this](const std::string& rule) {
+    return YamlError("metadata:\n  rules:\n    - {path: ok, class: skip}\n    - " + rule + "\n");
+  };
+  const std::string at = "c.yaml:4: metadata.rules: ";
+  EXPECT_EQ(error("{path: a, class: imutable}"),
+            at + "class: 'imutable' is not a class: did you mean 'immutable'?");
+  EXPECT_EQ(error("{path: a, class: x}"),
+            at + "class: 'x' is not a class: use immutable, revalidate or skip");
+  EXPECT_EQ(error("{pth: a, class: skip}"), at + "unknown key 'pth': did you mean 'path'?");
+  EXPECT_EQ(error("{class: skip}"), at + "the rule has no path: add path: GLOB");
+  EXPECT_EQ(error("{path: a}"),
+            at + "the rule for 'a' has no class: add class: immutable, revalidate or skip");
+  EXPECT_EQ(error("{path: a, class: skip, ttl: 1s}"),
+            at + "the rule for 'a' has a ttl, which only revalidate takes: remove the ttl or write class: "
+                 "revalidate");
+  EXPECT_EQ(error("{path: a, class: revalidate, ttl: 5}"),
+            at + "ttl: '5' is not a duration: the unit is missing, e.g. 5s");
+  EXPECT_EQ(error("{path: a/, class: skip}"),
+            at + "path: 'a/' ends with / and fits nothing: write a/** for what is below");
+  EXPECT_EQ(error("a"), at + "every item must be {path: GLOB, class: immutable|revalidate|skip}");
+  EXPECT_EQ(error("{path: [a], class: skip}"), at + "'path' must have one plain value");
+  EXPECT_EQ(YamlError("metadata: {rules: x}\n"),
+            "c.yaml:1: metadata.rules: 'x' is not a list of rules: write them into a configuration file "
+            "(--config), or []");
+  std::string many = "metadata:\n  rules:\n";
+  for (int i = 0; i < 257; ++i) many += "  - {path: a, class: skip}\n";
+  EXPECT_EQ(YamlError(many), "c.yaml:259: metadata.rules: more than 256 rules: use wider globs");
+}
+
 TEST_F(ConfigTest, EveryCachePolicyReachesTheStore) {
   for (const CachePolicy policy :
        {CachePolicy::kRetain, CachePolicy::kLru, CachePolicy::kS3Fifo, CachePolicy::kAuto}) {

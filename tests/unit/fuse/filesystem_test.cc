@@ -275,6 +275,62 @@ TEST_F(FilesystemTest, OpensOfFreshCachedFilesAskTheUfsNothing) {
   EXPECT_EQ(rig_.faults.Log().size(), asked);
 }
 
+TEST_F(FilesystemTest, RulesDecideHowLongAPathIsBelieved) {
+  FilesystemOptions options;
+  options.rules = {{"still/**", PathClass::kImmutable}, {"*.live", PathClass::kRevalidate, seconds(1)}};
+  Make(options);
+  rig_.mem.Put("still/f", "x");
+  rig_.mem.Put("f.live", "x");
+  rig_.mem.Put("f", "x");
+  const NodeId still = Node("f", Node("still"));
+  const NodeId live = Node("f.live");
+  const NodeId plain = Node("f");
+  const auto asked = [&](const char* path) { return rig_.faults.Count(FaultUfs::Op::kStat, path); };
+  rig_.clock.Advance(seconds(2));
+  EXPECT_EQ(GetAttr(live)->ttl, Nanos(seconds(1)));
+  EXPECT_EQ(asked("f.live"), 2U);
+  EXPECT_TRUE(GetAttr(plain).ok());
+  EXPECT_EQ(asked("f"), 1U);
+  rig_.clock.Advance(std::chrono::hours(24 * 365));
+  EXPECT_TRUE(GetAttr(still).ok());
+  fs_->Release(Open(still)->handle);
+  EXPECT_EQ(asked("still/f"), 1U);
+  EXPECT_TRUE(GetAttr(plain).ok());
+  EXPECT_EQ(asked("f"), 2U);
+}
+
+TEST_F(FilesystemTest, SkippedFilesAreReadFromTheUfsAndNeverStored) {
+  FilesystemOptions options;
+  options.rules = {{"*.tmp", PathClass::kSkip}};
+  Make(options);
+  const std::string bytes = PatternBytes(3 * FetchRig::kPart, 5);
+  rig_.mem.Put("f.tmp", bytes);
+  const Result<OpenedFile> opened = Open(Node("f.tmp"));
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  EXPECT_EQ(opened->backing_id, 0);
+  EXPECT_EQ(*ReadAll(opened->handle), bytes);
+  EXPECT_EQ(rig_.store->Usage().objects, 0U);
+  rig_.mem.Put("f.tmp", PatternBytes(100, 6));
+  EXPECT_EQ(Read(opened->handle, 0, 100).status().code(), Code::kStale) << "never another version's bytes";
+  fs_->Release(opened->handle);
+  const Result<OpenedFile> again = Open(Node("f.tmp"));
+  EXPECT_EQ(*ReadAll(again->handle), PatternBytes(100, 6));
+  fs_->Release(again->handle);
+}
+
+TEST_F(FilesystemTest, ASkippedFileThatChangedIsNotOpenedAsWhatItWas) {
+  FilesystemOptions options;
+  options.rules = {{"*.tmp", PathClass::kSkip}};
+  Make(options);
+  rig_.mem.Put("f.tmp", "old");
+  const NodeId node = Node("f.tmp");
+  rig_.mem.Put("f.tmp", "newer");
+  EXPECT_EQ(Open(node).status().code(), Code::kStale);
+  const Result<OpenedFile> opened = Open(Node("f.tmp"));
+  EXPECT_EQ(*ReadAll(opened->handle), "newer");
+  fs_->Release(opened->handle);
+}
+
 TEST_F(FilesystemTest, SmallFilesAreFetchedInsideOpen) {
   const std::string bytes = PatternBytes(FetchRig::kPart + 100, 2);
   rig_.mem.Put("f", bytes);
