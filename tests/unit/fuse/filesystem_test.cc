@@ -311,7 +311,9 @@ TEST_F(FilesystemTest, SkippedFilesAreReadFromTheUfsAndNeverStored) {
   EXPECT_EQ(*ReadAll(opened->handle), bytes);
   EXPECT_EQ(rig_.store->Usage().objects, 0U);
   rig_.mem.Put("f.tmp", PatternBytes(100, 6));
-  EXPECT_EQ(Read(opened->handle, 0, 100).status().code(), Code::kStale) << "never another version's bytes";
+  // The old file was replaced, not written to: it may still be read, but never as another version.
+  const Result<std::string> late = Read(opened->handle, 0, 100);
+  EXPECT_TRUE(late.ok() ? *late == bytes.substr(0, 100) : late.status().code() == Code::kStale);
   fs_->Release(opened->handle);
   const Result<OpenedFile> again = Open(Node("f.tmp"));
   EXPECT_EQ(*ReadAll(again->handle), PatternBytes(100, 6));
