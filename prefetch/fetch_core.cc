@@ -115,10 +115,11 @@ void Core::GiveBack(PartBuffer& buffer) {
 }
 
 void Core::DropOldestLingeringLocked(Later& later) {
-  std::shared_ptr<PartBuffer> oldest = lingering_.TakeOldest();
+  Lingering::Entry oldest = lingering_.TakeOldest();
+  thrift_.Wasted(oldest.part.size() - std::min(oldest.part.size(), oldest.buffer->delivered));
   // Copies are made under this mutex only, so a sole owner stays one: its memory is free at once.
-  if (oldest.use_count() == 1) ReleaseLocked(*oldest);
-  later.keeps.push_back(std::move(oldest));
+  if (oldest.buffer.use_count() == 1) ReleaseLocked(*oldest.buffer);
+  later.keeps.push_back(std::move(oldest.buffer));
 }
 
 // --- wishes ---------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ void Core::FinishFetched(const std::shared_ptr<Fetch>& fetch, const Status& stor
     }
     if (!stored.ok() && bytes_in_memory && !stopping_) {
       CountLocked(&Metrics::fetch_bypassed);
-      lingering_.Add(fetch->key, fetch->range.begin, buffer, clock.Now());
+      lingering_.Add(fetch->key, fetch->range, buffer, clock.Now());
       while (lingering_.over_limit()) DropOldestLingeringLocked(later);
       timer_.NotifyOne();
     }
@@ -270,7 +271,7 @@ bool Core::WorthFetching(const Fetch& fetch) const {
   MutexLock lock(mu);
   if (!fetch.waiters.empty()) return true;
   // A reader will be here soon. Not at the price of what lingers for one already.
-  return fetch.priority <= FetchPriority::kReadAhead &&
+  return fetch.priority <= FetchPriority::kReadAhead && !thrift_.saving() &&
          lingering_.HasRoomFor(PartMemory::BlockBytes(fetch.range.size()));
 }
 

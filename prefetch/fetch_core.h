@@ -19,6 +19,7 @@
 #include "prefetch/fetch_queue.h"
 #include "prefetch/lingering.h"
 #include "prefetch/part_memory.h"
+#include "prefetch/thrift.h"
 
 namespace stoker::fetch {
 
@@ -117,6 +118,17 @@ class Core final : public PartBufferOwner, public std::enable_shared_from_this<C
                const std::shared_ptr<PartBuffer>& buffer) EXCLUDES(mu);
   /// The same for bytes that were read for this slice alone.
   void DeliverOwn(const Waiter& waiter, std::vector<std::byte> bytes) EXCLUDES(mu);
+  /// What cannot be stored is fetched exactly as it is asked for: parts kept in memory were wasted lately.
+  bool saving() const EXCLUDES(mu) {
+    MutexLock lock(mu);
+    return thrift_.saving();
+  }
+  /// So many bytes were fetched and delivered that way.
+  void CountExact(uint64_t bytes) EXCLUDES(mu) {
+    MutexLock lock(mu);
+    thrift_.Exact(bytes);
+    CountLocked(&Metrics::fetch_exact);
+  }
   /// Ends one reader's wait with an error.
   void FailReader(const Waiter& waiter, const Status& status) EXCLUDES(mu);
   /// The part is resident (ok), or its bytes are in memory only (`stored` says why).
@@ -192,6 +204,7 @@ class Core final : public PartBufferOwner, public std::enable_shared_from_this<C
   PartMemory memory_ GUARDED_BY(mu);
   FetchQueue queue_ GUARDED_BY(mu);
   Lingering lingering_ GUARDED_BY(mu);  // at most half of the budget
+  Thrift thrift_ GUARDED_BY(mu);
   Metrics* metrics_ GUARDED_BY(mu);
   // Tickets grow and every deadline is the same time ahead, so the first entry is the next one due.
   std::map<uint64_t, std::shared_ptr<ReadRequest>> reads_ GUARDED_BY(mu);

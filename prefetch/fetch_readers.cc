@@ -27,6 +27,7 @@ void Core::SubscribeLocked(const std::shared_ptr<ReadRequest>& request, size_t s
     CountLocked(&Metrics::fetch_joined);
     const ByteRange relative{wanted.range.begin - found->range.begin, wanted.range.end - found->range.begin};
     if (found->running && found->buffer != nullptr && found->progress.IsVerified(relative)) {
+      found->buffer->delivered += relative.size();
       at_hand.push_back({{request, slice}, found->buffer->block.data + relative.begin, found->buffer});
       return;
     }
@@ -36,8 +37,9 @@ void Core::SubscribeLocked(const std::shared_ptr<ReadRequest>& request, size_t s
     return;
   }
   if (const Lingering::Entry* entry = lingering_.Use(key, clock.Now()); entry != nullptr) {
+    entry->buffer->delivered += wanted.range.size();
     at_hand.push_back({{request, slice},
-                       entry->buffer->block.data + (wanted.range.begin - entry->part_begin),
+                       entry->buffer->block.data + (wanted.range.begin - entry->part.begin),
                        entry->buffer});
     return;
   }
@@ -227,6 +229,13 @@ void Core::CancelRead(uint64_t ticket) {
 
 void Core::Deliver(const std::vector<Waiter>& waiters, const Fetch& fetch,
                    const std::shared_ptr<PartBuffer>& buffer) {
+  if (waiters.empty()) return;
+  {
+    MutexLock lock(mu);
+    for (const Waiter& waiter : waiters) {
+      buffer->delivered += waiter.request->slices[waiter.slice].range.size();
+    }
+  }
   std::vector<std::shared_ptr<ReadRequest>> complete;
   for (const Waiter& waiter : waiters) {
     const ByteRange range = waiter.request->slices[waiter.slice].range;

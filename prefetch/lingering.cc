@@ -5,9 +5,9 @@
 
 namespace stoker::fetch {
 
-void Lingering::Add(const PartKey& key, uint64_t part_begin, std::shared_ptr<PartBuffer> buffer, Nanos now) {
+void Lingering::Add(const PartKey& key, ByteRange part, std::shared_ptr<PartBuffer> buffer, Nanos now) {
   bytes_ += buffer->block.bytes;
-  entries_.push_back({key, part_begin, std::move(buffer), now});
+  entries_.push_back({key, part, std::move(buffer), now});
 }
 
 bool Lingering::Has(const PartKey& key) const {
@@ -23,11 +23,11 @@ const Lingering::Entry* Lingering::Use(const PartKey& key, Nanos now) {
   return &*found;
 }
 
-std::shared_ptr<PartBuffer> Lingering::TakeOldest() {
-  std::shared_ptr<PartBuffer> buffer = std::move(entries_.front().buffer);
-  bytes_ -= buffer->block.bytes;
+Lingering::Entry Lingering::TakeOldest() {
+  Entry oldest = std::move(entries_.front());
+  bytes_ -= oldest.buffer->block.bytes;
   entries_.pop_front();
-  return buffer;
+  return oldest;
 }
 
 }  // namespace stoker::fetch

@@ -6,6 +6,7 @@
 
 #include "cache/base/clock.h"
 #include "cache/base/ids.h"
+#include "cache/base/units.h"
 #include "prefetch/part_buffer.h"
 
 namespace stoker::fetch {
@@ -19,7 +20,7 @@ class Lingering {
  public:
   struct Entry {
     PartKey key;
-    uint64_t part_begin = 0;  // of the file
+    ByteRange part;  // of the file
     std::shared_ptr<PartBuffer> buffer;
     Nanos last_use{0};
   };
@@ -27,12 +28,12 @@ class Lingering {
   explicit Lingering(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
   /// Its newest entry; it may be over the limit then, for the caller to TakeOldest().
-  void Add(const PartKey& key, uint64_t part_begin, std::shared_ptr<PartBuffer> buffer, Nanos now);
+  void Add(const PartKey& key, ByteRange part, std::shared_ptr<PartBuffer> buffer, Nanos now);
   bool Has(const PartKey& key) const;
   /// The part's entry, which becomes the newest; null when it is not here. Valid until the next call.
   const Entry* Use(const PartKey& key, Nanos now);
   /// REQUIRES: not empty.
-  std::shared_ptr<PartBuffer> TakeOldest();
+  Entry TakeOldest();
 
   bool empty() const { return entries_.empty(); }
   bool over_limit() const { return bytes_ > limit_bytes_; }

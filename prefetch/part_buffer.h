@@ -33,6 +33,7 @@ struct PartBuffer {
 
   const std::shared_ptr<PartBufferOwner> owner;
   PartMemory::Block block;
+  uint64_t delivered = 0;  // bytes that readers got from it; the engine's mutex covers it
 };
 
 }  // namespace stoker::fetch

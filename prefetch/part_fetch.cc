@@ -321,7 +321,13 @@ Status PartFetch::Attempt() {
     if (hole_stored_) return Status::Ok();
   }
   // While nobody waits, no room may mean that there is nothing to fetch for.
-  if (!room_asked_ && !SomebodyReads()) EnsureRoom();
+  const bool saving = core_.saving();
+  if (!room_asked_ && (saving || !SomebodyReads())) EnsureRoom();
+  if (!stored_.ok() && saving) {
+    RETURN_IF_ERROR(ServeExactly());
+    unwanted_ = true;
+    return stored_;
+  }
   if (!stored_.ok() && !core_.WorthFetching(*fetch_)) {
     unwanted_ = true;
     return stored_;
@@ -339,37 +345,57 @@ Status PartFetch::Attempt() {
   return Status::Ok();
 }
 
+/// What this reader asked for and nothing else, into memory of his own.
+Status PartFetch::ServeWaiter(const Waiter& waiter) {
+  const ByteRange range = waiter.request->slices[waiter.slice].range;
+  // Other readers may be sending what landed in the part's buffer.
+  std::vector<std::byte> own(range.size());
+  ASSIGN_OR_RETURN(const std::shared_ptr<UfsFile> source, file_->Source());
+  const Result<size_t> got = source->Read(range.begin, own, fetch_->cancel);
+  if (core_.abandoned()) return Cancelled();
+  core_.Count(&Metrics::ufs_reads);
+  if (!got.ok()) return got.status();
+  core_.Count(&Metrics::ufs_bytes, *got);
+  RETURN_IF_ERROR(source->CheckVersion());
+  if (*got != range.size()) return {Code::kIo, "'" + file_->path() + "' ends before its size"};
+  if (core_.abandoned()) return Cancelled();
+  core_.DeliverOwn(waiter, std::move(own));
+  return Status::Ok();
+}
+
+std::optional<Waiter> PartFetch::TakeWaiter() {
+  MutexLock lock(core_.mu);
+  if (fetch_->waiters.empty()) return std::nullopt;
+  Waiter waiter = std::move(fetch_->waiters.back());
+  fetch_->waiters.pop_back();
+  return waiter;
+}
+
+/// Each reader gets what he asked for, as long as there are any. One whose bytes cannot be had waits on.
+Status PartFetch::ServeExactly() {
+  while (const std::optional<Waiter> waiter = TakeWaiter()) {
+    if (core_.stopping()) return Cancelled();
+    const Status served = ServeWaiter(*waiter);
+    if (core_.abandoned()) return Cancelled();
+    if (served.ok()) {
+      core_.CountExact(waiter->request->slices[waiter->slice].range.size());
+      continue;
+    }
+    core_.Count(&Metrics::ufs_errors);
+    MutexLock lock(core_.mu);
+    if (!waiter->request->finished) fetch_->waiters.push_back(*waiter);
+    return served;
+  }
+  return Status::Ok();
+}
+
 /// The part cannot be had as a whole. A reader's own bytes may still be readable (one bad block, say): each
 /// gets what he asked for, or the error that reading just that gives.
 void PartFetch::ServeOneByOne() {
-  while (true) {
-    Waiter waiter;
-    {
-      MutexLock lock(core_.mu);
-      if (fetch_->waiters.empty()) return;
-      waiter = fetch_->waiters.back();
-      fetch_->waiters.pop_back();
-    }
-    const ByteRange range = waiter.request->slices[waiter.slice].range;
-    // Into memory of its own: other readers may be sending what landed in the part's buffer.
-    std::vector<std::byte> own(range.size());
-    Result<std::shared_ptr<UfsFile>> source = file_->Source();
-    Status status = source.status();
-    if (source.ok()) {
-      const Result<size_t> got = (*source)->Read(range.begin, own, fetch_->cancel);
-      status = !got.ok() ? got.status() : (*source)->CheckVersion();
-      core_.Count(&Metrics::ufs_reads);
-      if (got.ok()) core_.Count(&Metrics::ufs_bytes, *got);
-      if (status.ok() && *got != range.size()) {
-        status = Status(Code::kIo, "'" + file_->path() + "' ends before its size");
-      }
-    }
+  while (const std::optional<Waiter> waiter = TakeWaiter()) {
+    const Status served = ServeWaiter(*waiter);
     if (core_.abandoned()) return;
-    if (status.ok()) {
-      core_.DeliverOwn(waiter, std::move(own));
-    } else {
-      core_.FailReader(waiter, status);
-    }
+    if (!served.ok()) core_.FailReader(*waiter, served);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -57,6 +58,9 @@ class PartFetch {
   void FlushWrites();
   void Drain();
   void StopStoring(Status why);
+  std::optional<Waiter> TakeWaiter();
+  Status ServeWaiter(const Waiter& waiter);
+  Status ServeExactly();
   void ServeOneByOne();
   Status Commit(uint64_t checksum);
 

@@ -29,6 +29,7 @@
   X(fetch_retries,          Counter, "stoker_fetch_retries_total",          "attempts", "further attempts after a read of the UFS failed") \
   X(fetch_cancelled,        Counter, "stoker_fetch_cancelled_total",        "parts",    "queued fetches dropped because nobody wanted them any more") \
   X(fetch_bypassed,         Counter, "stoker_fetch_bypassed_total",         "parts",    "parts served without being stored (no space, store unavailable)") \
+  X(fetch_exact,            Counter, "stoker_fetch_exact_total",            "requests", "reads fetched exactly as asked: no room in the cache, and whole parts had not lasted in memory") \
   X(fetch_queued,           Gauge,   "stoker_fetch_queued",                 "parts",    "fetches waiting for a thread or for budget") \
   X(fetch_in_flight_bytes,  Gauge,   "stoker_fetch_in_flight_bytes",        "bytes",    "bytes reserved from prefetch.budget now") \
   X(prefetch_parts,         Counter, "stoker_prefetch_parts_total",         "parts",    "parts brought in by read-ahead") \

@@ -342,10 +342,20 @@ TEST(FetchEngineTest, WithoutRoomReadersAreServedFromMemory) {
 // another is just reading, whoever decides.
 TEST(FetchEngineTest, ReadersInATinyCacheDoNotEvictEachOther) {
   constexpr int kReaders = 8;
-  for (const CachePolicy policy :
-       {CachePolicy::kAuto, CachePolicy::kRetain, CachePolicy::kLru, CachePolicy::kS3Fifo}) {
-    SCOPED_TRACE(PolicyName(policy));
-    FetchRig rig(FetchRig::DefaultOptions(), 6 * kPart, kPart, policy);
+  // With memory for every reader's part, and with memory for two: then most parts cannot wait in it.
+  for (const auto& [policy, budget] :
+       std::vector<std::pair<CachePolicy, uint64_t>>{{CachePolicy::kAuto, 16 * kMiB},
+                                                     {CachePolicy::kRetain, 16 * kMiB},
+                                                     {CachePolicy::kLru, 16 * kMiB},
+                                                     {CachePolicy::kS3Fifo, 16 * kMiB},
+                                                     {CachePolicy::kAuto, 2 * kPart},
+                                                     {CachePolicy::kRetain, 2 * kPart},
+                                                     {CachePolicy::kLru, 2 * kPart},
+                                                     {CachePolicy::kS3Fifo, 2 * kPart}}) {
+    SCOPED_TRACE(std::string(PolicyName(policy)) + ", budget " + FormatBytes(budget));
+    FetchEngineOptions options = FetchRig::DefaultOptions();
+    options.budget_bytes = budget;
+    FetchRig rig(options, 6 * kPart, kPart, policy);
     for (int i = 0; i < kReaders; ++i)
       rig.mem.Put("f" + std::to_string(i), PatternBytes(12 * kPart, static_cast<uint64_t>(i)));
     std::atomic<int> wrong{0};

@@ -8,6 +8,7 @@
 #include "prefetch/access_pattern.h"
 #include "prefetch/part_memory.h"
 #include "prefetch/part_progress.h"
+#include "prefetch/thrift.h"
 #include "prefetch/window.h"
 #include "tests/support/seed.h"
 
@@ -205,6 +206,24 @@ TEST(PartProgressTest, EveryByteIsTakenOnceInPiecesOfAtMostOneMiB) {
 }
 
 // --- PartMemory -------------------------------------------------------------------------------------------
+
+TEST(ThriftTest, WasteIsEarnedBackEightTimesBeforeWholePartsAreFetchedAgain) {
+  fetch::Thrift thrift;
+  EXPECT_FALSE(thrift.saving());
+  thrift.Exact(kMiB);  // nothing can be earned in advance
+  thrift.Wasted(0);
+  EXPECT_FALSE(thrift.saving());
+  thrift.Wasted(kMiB);
+  uint64_t exact = 0;
+  for (; thrift.saving(); exact += 128 * kKiB) thrift.Exact(128 * kKiB);
+  EXPECT_EQ(exact, fetch::Thrift::kEarned * kMiB);
+  thrift.Wasted(1);
+  thrift.Wasted(1);
+  thrift.Exact(2 * fetch::Thrift::kEarned - 1);
+  EXPECT_TRUE(thrift.saving());
+  thrift.Exact(kMiB);
+  EXPECT_FALSE(thrift.saving());
+}
 
 TEST(PartMemoryTest, LowPriorityLeavesRoomForOneMore) {
   PartMemory memory(4 * kMiB);
