@@ -52,6 +52,31 @@ constexpr const char* kUmountHelp =
     "Waits until the daemon has ended. A busy mount is detached after fuse.stop_grace; a dead one is "
     "cleared; one whose\n"
     "daemon does not answer is taken away without it.";
+constexpr const char* kEvictHelp =
+    "Examples:\n"
+    "  stoker evict /mnt/cache/imagenet/train\n"
+    "  stoker evict --all /mnt/cache\n"
+    "  stoker evict --json /mnt/cache/old | jq .bytes\n"
+    "\n"
+    "A directory stands for all below it. PATH may be gone from the UFS; '..' and symlinks lead where they "
+    "lead. A "
+    "file is\n"
+    "known by the path that it was first read under. Files that are open, and those that a running warm job "
+    "brings "
+    "in, are\n"
+    "kept and named. The exit status is 0 also when nothing was cached.";
+constexpr const char* kVerifyHelp =
+    "Examples:\n"
+    "  stoker verify /mnt/cache\n"
+    "  stoker verify /mnt/cache/train --rate 200MB/s\n"
+    "\n"
+    "Reads what is cached of PATH again and compares each part with its checksum. What differs is dropped "
+    "and comes "
+    "anew\n"
+    "from the UFS at the next read. The exit status is 0 if all is good, 1 if damage was found (and healed), "
+    "2 if it "
+    "could\n"
+    "not be done, 130 after Ctrl-C.";
 constexpr const char* kJobsHelp =
     "Examples:\n"
     "  stoker jobs /mnt/cache\n"
@@ -169,6 +194,21 @@ int Run(int argc, const char* const* argv, const CliHooks& hooks) {
   warm->add_flag("--json", warm_arguments.json, "One JSON event per line: start, progress, failure, done");
   warm->add_flag("--detach", warm_arguments.detach, "Start the job and leave it running");
 
+  CLI::App* evict = app.add_subcommand("evict", "Take files out of the cache");
+  evict->footer(kEvictHelp);
+  CacheArguments evict_arguments;
+  evict->add_option("PATH", evict_arguments.paths, "Files or directories inside a mount")->required();
+  evict->add_flag("--all", evict_arguments.all, "All that is cached; PATH is the mount point");
+  evict->add_flag("--json", evict_arguments.json, "The outcome as JSON");
+
+  CLI::App* verify = app.add_subcommand("verify", "Compare what is cached with its checksums");
+  verify->footer(kVerifyHelp);
+  CacheArguments verify_arguments;
+  verify->add_option("PATH", verify_arguments.paths, "Files or directories inside a mount")->required();
+  verify->add_option("--rate", verify_arguments.rate, "Read no faster than this, such as 200MB/s")
+      ->type_name("RATE");
+  verify->add_flag("--json", verify_arguments.json, "The outcome as JSON");
+
   CLI::App* jobs = app.add_subcommand("jobs", "List or cancel warm jobs");
   jobs->footer(kJobsHelp);
   JobsArguments jobs_arguments;
@@ -212,6 +252,8 @@ int Run(int argc, const char* const* argv, const CliHooks& hooks) {
   }
   if (umount->parsed()) return RunUmount(umount_arguments);
   if (warm->parsed()) return RunWarm(warm_arguments);
+  if (evict->parsed()) return RunEvict(evict_arguments);
+  if (verify->parsed()) return RunVerify(verify_arguments);
   if (jobs->parsed()) return RunJobs(jobs_arguments);
   if (status->parsed()) return RunStatus(status_arguments);
   if (show->parsed()) {

@@ -71,6 +71,16 @@ struct JobsArguments {
 };
 int RunJobs(const JobsArguments& arguments);
 
+struct CacheArguments {
+  std::vector<std::string> paths;
+  bool all = false;  // evict: everything, then `paths` is the mount point alone
+  std::string rate;  // verify: "" = unlimited
+  bool json = false;
+};
+int RunEvict(const CacheArguments& arguments);
+/// 0: all is as it was written; 1: damage was found, and dropped; 2: it was not done to the end.
+int RunVerify(const CacheArguments& arguments);
+
 struct UmountArguments {
   std::string mountpoint;
   std::string timeout = "30s";

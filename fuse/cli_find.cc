@@ -47,8 +47,9 @@ Result<MountEntry> FindOurMount(const std::string& path) {
   return NotOurs(path, around);
 }
 
-Result<PathInMount> FindInMount(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string real, RealPath(path));
+namespace {
+
+Result<PathInMount> FindReal(const std::string& path, const std::string& real) {
   ASSIGN_OR_RETURN(const std::vector<MountEntry> mounts, ReadMounts());
   const std::optional<MountEntry> mount = MountOf(mounts, real);
   if (!mount || !mount->is_ours()) {
@@ -65,6 +66,41 @@ Result<PathInMount> FindInMount(const std::string& path) {
   found.mount = *mount;
   if (real.size() > mount->mountpoint.size()) found.ufs_path = real.substr(mount->mountpoint.size() + 1);
   return found;
+}
+
+/// As RealPath, but what does not exist at the end is taken as it is written.
+Result<std::string> RealPathOfGone(const std::string& path) {
+  std::string there = path;
+  std::string gone;
+  while (true) {
+    const Result<std::string> real = RealPath(there.empty() ? "." : there);
+    if (real.ok()) return gone.empty() ? *real : (*real == "/" ? "" : *real) + gone;
+    if (real.status().os_errno() != ENOENT) return real.status();
+    while (there.size() > 1 && there.back() == '/') there.pop_back();
+    const size_t slash = there.rfind('/');
+    const std::string name = slash == std::string::npos ? there : there.substr(slash + 1);
+    if (name.empty() || name == "." || name == "..") {
+      return Status(Code::kInvalidArgument,
+                    "'" + path + "': '" + name +
+                        "' stands behind something that does not exist: write the path without it");
+    }
+    gone = "/" + name + gone;
+    there = slash == std::string::npos ? "" : slash == 0 ? "/" : there.substr(0, slash);
+  }
+}
+
+}  // namespace
+
+Result<PathInMount> FindInMount(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string real, RealPath(path));
+  return FindReal(path, real);
+}
+
+Result<PathInMount> FindGoneInMount(const std::string& path) {
+  if (path.empty())
+    return Status(Code::kInvalidArgument, "a PATH is empty: name a file or directory inside a mount");
+  ASSIGN_OR_RETURN(const std::string real, RealPathOfGone(path));
+  return FindReal(path, real);
 }
 
 Status ExplainNoDaemon(const MountEntry& mount, const Status& from_client) {

@@ -19,6 +19,9 @@ struct PathInMount {
 };
 /// Follows symlinks, a last one too: who names a link means what it leads to.
 Result<PathInMount> FindInMount(const std::string& path);
+/// As FindInMount, also for a path whose end does not exist (any more). kInvalidArgument: there is a ".."
+/// behind what does not exist.
+Result<PathInMount> FindGoneInMount(const std::string& path);
 
 /// Why a mount of ours has nobody on its control socket, in words for people.
 Status ExplainNoDaemon(const MountEntry& mount, const Status& from_client);

@@ -1,14 +1,13 @@
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <thread>
 
 #include "fuse/cli.h"
 #include "fuse/cli_find.h"
+#include "fuse/cli_follow.h"
 #include "fuse/control_client.h"
 #include "fuse/control_path.h"
 #include "fuse/warm_display.h"
@@ -16,21 +15,10 @@
 namespace stoker {
 namespace {
 
-// The job is asked often while it is young, so that a short one is not made longer by the wait for its end.
-constexpr auto kShortestPoll = std::chrono::milliseconds(10);
-constexpr auto kLongestPoll = std::chrono::milliseconds(200);
-constexpr int kPollsOfItsAge = 20;                              // a pause is this fraction of the job's age
 constexpr auto kShowInterval = std::chrono::milliseconds(200);  // bars and events
 constexpr auto kLineInterval = std::chrono::seconds(2);         // for pipes
 constexpr size_t kMaxFailuresShown = 20;
 constexpr int kMaxSilence = 3;  // answers in a row that may time out before we give up
-
-volatile sig_atomic_t g_interrupts = 0;
-
-void OnInterrupt(int) {
-  if (g_interrupts >= 1) ::_exit(kExitInterrupted);  // the second one leaves at once
-  g_interrupts = 1;
-}
 
 size_t TerminalColumns() {
   winsize size{};
@@ -124,18 +112,13 @@ Result<Target> FindTarget(const WarmArguments& arguments) {
 
 /// Follows the job to its end. Returns the exit status.
 int Follow(ControlClient& client, WarmJobId job, bool json) {
-  struct sigaction action {};
-  action.sa_handler = &OnInterrupt;
-  ::sigaction(SIGINT, &action, nullptr);  // no SA_RESTART: the sleep ends early
-  ::sigaction(SIGTERM, &action, nullptr);
-
+  Follower follower;
   Display display(json);
   std::vector<std::pair<std::string, std::string>> failures;
   bool cancelled_by_us = false;
   int silent = 0;
-  const auto start = std::chrono::steady_clock::now();
   while (true) {
-    if (g_interrupts != 0 && !cancelled_by_us) {
+    if (follower.interrupted() && !cancelled_by_us) {
       cancelled_by_us = true;
       display.End();
       std::fprintf(stderr, "stoker: cancelling (interrupt again to leave at once)\n");
@@ -158,10 +141,7 @@ int Follow(ControlClient& client, WarmJobId job, bool json) {
       if (progress->state == WarmProgress::State::kDone) return kExitOk;  // it was quicker than the interrupt
       return cancelled_by_us ? kExitInterrupted : kExitFailed;
     }
-    const auto wait = std::clamp<std::chrono::nanoseconds>(
-        (std::chrono::steady_clock::now() - start) / kPollsOfItsAge, kShortestPoll, kLongestPoll);
-    const timespec pause{0, wait.count()};
-    ::nanosleep(&pause, nullptr);
+    follower.Pause();
   }
 }
 

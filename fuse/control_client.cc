@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cache/base/units.h"
+#include "fuse/cache_protocol.h"
 
 namespace stoker {
 namespace {
@@ -145,6 +146,21 @@ Result<std::vector<WarmProgress>> ControlClient::Jobs() {
 
 Status ControlClient::Cancel(WarmJobId id) {
   return Call("DELETE", "/jobs/" + std::to_string(id)).status();
+}
+
+Result<CacheJobId> ControlClient::StartCacheJob(const CacheJobRequest& request) {
+  const char* const target = request.kind == CacheJobRequest::Kind::kEvict ? "/evict" : "/verify";
+  ASSIGN_OR_RETURN(const std::string body, Call("POST", target, EncodeCacheRequest(request)));
+  return DecodeJobId(body);
+}
+
+Result<CacheJobProgress> ControlClient::CacheProgress(CacheJobId id) {
+  ASSIGN_OR_RETURN(const std::string body, Call("GET", "/cache-jobs/" + std::to_string(id)));
+  return DecodeCacheProgress(body);
+}
+
+Status ControlClient::CancelCacheJob(CacheJobId id) {
+  return Call("DELETE", "/cache-jobs/" + std::to_string(id)).status();
 }
 
 Status ControlClient::Stop() {

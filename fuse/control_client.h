@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cache/base/result.h"
+#include "fuse/cache_jobs.h"
 #include "fuse/control_protocol.h"
 
 namespace stoker {
@@ -33,6 +34,9 @@ class ControlClient {
   Result<std::vector<WarmProgress>> Jobs();
   Result<std::string> JobsJson();
   Status Cancel(WarmJobId id);
+  Result<CacheJobId> StartCacheJob(const CacheJobRequest& request);
+  Result<CacheJobProgress> CacheProgress(CacheJobId id);
+  Status CancelCacheJob(CacheJobId id);
   Status Stop();
 
   /// The process that listens on the socket, as this process would name it (a container's own number may

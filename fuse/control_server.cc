@@ -20,6 +20,7 @@
 
 #include "cache/base/fd.h"
 #include "cache/base/log.h"
+#include "fuse/cache_protocol.h"
 
 namespace stoker {
 namespace {
@@ -28,7 +29,8 @@ namespace {
 /// the limit.
 constexpr size_t kDiscardFactor = 8;
 constexpr std::string_view kRoutes =
-    "there are GET /status, GET /metrics, GET /jobs, GET /jobs/ID, DELETE /jobs/ID, POST /warm, POST /stop";
+    "there are GET /status, GET /metrics, GET /jobs, GET /jobs/ID, DELETE /jobs/ID, POST /warm, POST /evict, "
+    "POST /verify, GET /cache-jobs/ID, DELETE /cache-jobs/ID, POST /stop";
 
 struct Reply {
   unsigned http_status = MHD_HTTP_OK;
@@ -287,6 +289,26 @@ struct ControlServer::Impl {
           {Code::kNotFound, "unknown path '" + url + "': over TCP there are GET /status and GET /metrics"});
     }
     if (url == "/warm") return method == "POST" ? Warm(request.body) : only("POST");
+    if (url == "/evict")
+      return method == "POST" ? Cache(CacheJobRequest::Kind::kEvict, request.body) : only("POST");
+    if (url == "/verify")
+      return method == "POST" ? Cache(CacheJobRequest::Kind::kVerify, request.body) : only("POST");
+    constexpr std::string_view kCacheJobPrefix = "/cache-jobs/";
+    if (url.compare(0, kCacheJobPrefix.size(), kCacheJobPrefix) == 0) {
+      if (method != "GET" && method != "DELETE") return only("GET, DELETE");
+      const std::string_view text = std::string_view(url).substr(kCacheJobPrefix.size());
+      CacheJobId id = 0;
+      const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+      if (error != std::errc() || stop != text.data() + text.size()) {
+        return ErrorReply({Code::kInvalidArgument, "'" + std::string(text) + "' is not a job number"});
+      }
+      if (method == "DELETE") {
+        const Status status = backend.CancelCacheJob(id);
+        return status.ok() ? Json(EncodeJobId(id)) : ErrorReply(status);
+      }
+      const Result<CacheJobProgress> progress = backend.CacheProgress(id);
+      return progress.ok() ? Json(EncodeCacheProgress(*progress)) : ErrorReply(progress.status());
+    }
     if (url == "/stop") return method == "POST" ? Stop(request) : only("POST");
     if (url == "/jobs") return method == "GET" ? Json(EncodeJobs(backend.Jobs())) : only("GET");
     constexpr std::string_view kJobPrefix = "/jobs/";
@@ -319,6 +341,14 @@ struct ControlServer::Impl {
     Result<WarmJobId> job = backend.StartWarm(std::move(paths).value());
     if (!job.ok()) return ErrorReply(job.status());
     return Json(EncodeJobId(*job), MHD_HTTP_ACCEPTED);
+  }
+
+  Reply Cache(CacheJobRequest::Kind kind, const std::string& body) {
+    if (refusing.load(std::memory_order_acquire)) return Stopping();
+    Result<CacheJobRequest> wish = DecodeCacheRequest(kind, body);
+    if (!wish.ok()) return ErrorReply(wish.status());
+    const Result<CacheJobId> job = backend.StartCacheJob(std::move(wish).value());
+    return job.ok() ? Json(EncodeJobId(*job), MHD_HTTP_ACCEPTED) : ErrorReply(job.status());
   }
 
   Reply Stop(Request& request) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cache/base/result.h"
+#include "fuse/cache_jobs.h"
 #include "fuse/config.h"
 #include "fuse/control_protocol.h"
 
@@ -22,6 +23,9 @@ class ControlBackend {
   virtual Result<WarmProgress> Progress(WarmJobId id) = 0;
   virtual Status Cancel(WarmJobId id) = 0;
   virtual std::vector<WarmProgress> Jobs() = 0;
+  virtual Result<CacheJobId> StartCacheJob(CacheJobRequest request) = 0;
+  virtual Result<CacheJobProgress> CacheProgress(CacheJobId id) = 0;
+  virtual Status CancelCacheJob(CacheJobId id) = 0;
   virtual void RequestStop() = 0;
 };
 

@@ -18,6 +18,7 @@
 #include "cache/store/object_store.h"
 #include "cache/store/store_set.h"
 #include "cache/ufs/ufs_factory.h"
+#include "fuse/cache_jobs.h"
 #include "fuse/config.h"
 #include "fuse/control_path.h"
 #include "fuse/control_server.h"
@@ -98,6 +99,11 @@ class Daemon final : public ControlBackend {
   Result<WarmProgress> Progress(WarmJobId id) override { return warmer_->Progress(id); }
   Status Cancel(WarmJobId id) override { return warmer_->Cancel(id); }
   std::vector<WarmProgress> Jobs() override { return warmer_->List(); }
+  Result<CacheJobId> StartCacheJob(CacheJobRequest request) override {
+    return cache_jobs_->Start(std::move(request));
+  }
+  Result<CacheJobProgress> CacheProgress(CacheJobId id) override { return cache_jobs_->Progress(id); }
+  Status CancelCacheJob(CacheJobId id) override { return cache_jobs_->Cancel(id); }
   void RequestStop() override { stop_.RequestStop("asked over the control socket"); }
 
  private:
@@ -118,6 +124,7 @@ class Daemon final : public ControlBackend {
   std::unique_ptr<FetchEngine> engine_;
   std::unique_ptr<Filesystem> filesystem_;
   std::unique_ptr<Warmer> warmer_;
+  std::unique_ptr<CacheJobs> cache_jobs_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<ControlServer> control_;
   std::optional<SocketAlias> alias_;
@@ -157,6 +164,7 @@ Status Daemon::Start() {
                                        const PathRule* const rule = FindRule(rules, path);
                                        return rule != nullptr && rule->path_class == PathClass::kSkip;
                                      });
+  cache_jobs_ = std::make_unique<CacheJobs>(*store_);
   RETURN_IF_ERROR(StillWanted());
   SessionOptions session_options = MakeSessionOptions(settings);
   session_options.mountpoint = request_.mountpoint;
@@ -213,6 +221,7 @@ void Daemon::Stop(int exit_status) {
     }
   }
   if (engine_) engine_->Stop(kEngineStop);
+  if (cache_jobs_) cache_jobs_->Stop();
   alias_.reset();
   control_.reset();
   stop_.Detach();

@@ -359,6 +359,27 @@ Status Index::ForEachObject(const ObjectVisitor& visit) {
   return FromRocks(uses->status(), "reading uses");
 }
 
+Result<std::vector<std::pair<ObjectId, std::optional<ObjectRecord>>>> Index::GetObjectsAfter(
+    const ObjectId* after, size_t limit) {
+  std::vector<std::pair<ObjectId, std::optional<ObjectRecord>>> page;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database_->db->NewIterator(rocksdb::ReadOptions(), database_->families[kObjects]));
+  // A zero byte behind the id: the least key that is greater than it.
+  if (after != nullptr) {
+    it->Seek(Slice(EncodeId(*after) + std::string(1, '\0')));
+  } else {
+    it->SeekToFirst();
+  }
+  for (; it->Valid() && page.size() < limit; it->Next()) {
+    const Result<ObjectId> id = DecodeId(View(it->key()));
+    if (!id.ok()) continue;
+    Result<ObjectRecord> record = DecodeObject(View(it->value()));
+    page.emplace_back(*id, record.ok() ? std::optional(std::move(record).value()) : std::nullopt);
+  }
+  RETURN_IF_ERROR(FromRocks(it->status(), "reading objects"));
+  return page;
+}
+
 Result<bool> Index::IsNew() {
   bool found = false;
   const auto see = [&](std::string_view, std::string_view) {

@@ -61,6 +61,10 @@ class Index {
   using ObjectVisitor =
       std::function<void(const ObjectId&, std::optional<ObjectRecord>, uint64_t used_at_us)>;
   Status ForEachObject(const ObjectVisitor& visit);
+  /// At most `limit` objects behind `after` (null: from the first), in order of their ids. Rows that cannot
+  /// be read come as nullopt.
+  Result<std::vector<std::pair<ObjectId, std::optional<ObjectRecord>>>> GetObjectsAfter(const ObjectId* after,
+                                                                                        size_t limit);
   /// No object was ever recorded, and no run: the database has just been made.
   Result<bool> IsNew();
   Status Sync();

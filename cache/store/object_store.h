@@ -113,6 +113,24 @@ struct DirectoryReport {
   StoreUsage usage;    // of this directory; zeros when down
 };
 
+/// An object as the index lists it.
+struct StoredObject {
+  ObjectId id;
+  std::string name;  // UFS path that it was first read under; "" when the row cannot be read
+};
+
+/// What became of a request to evict.
+struct EvictReport {
+  enum class Kept : uint8_t {
+    kOpen,     // somebody reads it, or it is being fetched
+    kWarming,  // a warm job that runs has brought it in
+    kDamaged,  // its rows could not be deleted: refused until the next start
+  };
+  uint64_t objects = 0;                         // evicted
+  uint64_t bytes = 0;                           // allocated bytes of these
+  std::vector<std::pair<ObjectId, Kept>> kept;  // an object that is not there any more is in neither
+};
+
 /// Objects are spared by eviction while their protect group is active (a warm job does not throw out what it
 /// has just brought in). 0 = no group.
 using ProtectGroup = uint64_t;
@@ -164,6 +182,16 @@ class ObjectStore {
   virtual void DropDamaged(const ObjectRef& object, PartIndex part) = 0;
   /// Forgets the object because its content is no longer what the UFS has. Holders keep their snapshot.
   virtual void Invalidate(const ObjectId& id) = 0;
+
+  /// At most `limit` objects whose id is greater than `after` (null: from the first), in order of their ids.
+  /// Empty at the end. What comes or goes meanwhile may be in it or not.
+  virtual Result<std::vector<StoredObject>> List(const ObjectId* after, size_t limit) = 0;
+  /// The object of this id if there is one, else kNotFound. Not a use: the time of its last use stays. (While
+  /// it is held it is no candidate, and some policies take it back as if it were among the newer ones.)
+  virtual Result<ObjectRef> Peek(const ObjectId& id) = 0;
+  /// Evicts these, in one index write (at most some hundred ids at once), except those in use. What the store
+  /// itself holds to make it durable is waited for. kIo: the index could not be written; nothing was evicted.
+  virtual Result<EvictReport> Evict(const std::vector<ObjectId>& ids) = 0;
 
   virtual ProtectGroup BeginProtect() = 0;
   virtual void EndProtect(ProtectGroup group) = 0;

@@ -358,7 +358,7 @@ void StoreCore::Release(ObjectState* state) {
       entry.active = nullptr;
       if (measure && !entry.sealed) UnsettledLocked(state->id);
       if (entry.recorded) {
-        TouchLocked(entry);
+        if (entry.used) TouchLocked(entry);  // the store's own looking after it is no use of it
         BecomeCandidateLocked(entry);
       } else {
         EraseEntryLocked(it);

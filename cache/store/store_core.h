@@ -54,6 +54,9 @@ class StoreCore final : public ObjectStore {
   Status Verify(const ObjectRef& object, PartIndex part) override EXCLUDES(mu_);
   void DropDamaged(const ObjectRef& object, PartIndex part) override EXCLUDES(mu_);
   void Invalidate(const ObjectId& id) override EXCLUDES(mu_);
+  Result<std::vector<StoredObject>> List(const ObjectId* after, size_t limit) override;
+  Result<ObjectRef> Peek(const ObjectId& id) override EXCLUDES(mu_);
+  Result<EvictReport> Evict(const std::vector<ObjectId>& ids) override EXCLUDES(mu_);
   ProtectGroup BeginProtect() override EXCLUDES(mu_);
   void EndProtect(ProtectGroup group) override EXCLUDES(mu_);
   StoreUsage Usage() const override EXCLUDES(mu_);
@@ -205,9 +208,10 @@ class StoreCore final : public ObjectStore {
   std::vector<ObjectId> used_ GUARDED_BY(mu_);    // last uses that are not written yet
   std::deque<ObjectId> to_seal_ GUARDED_BY(mu_);
   std::deque<Unsettled> unsettled_ GUARDED_BY(mu_);
-  size_t rotation_ GUARDED_BY(mu_) = 0;   // bucket of table_ that Watch() looks at next
-  bool working_ GUARDED_BY(mu_) = true;   // the thread is between waits
-  bool sealing_ GUARDED_BY(mu_) = false;  // the thread holds objects, for a short while
+  size_t rotation_ GUARDED_BY(mu_) = 0;                // bucket of table_ that Watch() looks at next
+  bool working_ GUARDED_BY(mu_) = true;                // the thread is between waits
+  bool sealing_ GUARDED_BY(mu_) = false;               // the thread holds objects, for a short while
+  std::vector<ObjectId> sealing_ids_ GUARDED_BY(mu_);  // which ones it may hold
   bool over_limit_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;
   std::chrono::steady_clock::time_point stop_at_

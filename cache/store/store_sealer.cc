@@ -45,10 +45,13 @@ void StoreCore::Background() {
       const std::vector<ObjectId> ids(to_seal_.begin(), to_seal_.begin() + static_cast<ptrdiff_t>(count));
       to_seal_.erase(to_seal_.begin(), to_seal_.begin() + static_cast<ptrdiff_t>(count));
       sealing_ = true;
+      sealing_ids_ = ids;
       lock.Unlock();
       SealBatch(ids);
       lock.Lock();
       sealing_ = false;
+      sealing_ids_.clear();
+      changed_.NotifyAll();
     } else if (stopping_) {
       return;
     } else if (std::exchange(over_limit_, false)) {

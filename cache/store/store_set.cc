@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "cache/base/log.h"
@@ -111,6 +112,39 @@ void StoreSet::DropDamaged(const ObjectRef& object, PartIndex part) {
 
 void StoreSet::Invalidate(const ObjectId& id) {
   At(id).Invalidate(id);
+}
+
+Result<std::vector<StoredObject>> StoreSet::List(const ObjectId* after, size_t limit) {
+  std::vector<StoredObject> all;
+  for (size_t i = 0; i < stores_.size(); ++i) {
+    ASSIGN_OR_RETURN(std::vector<StoredObject> page, stores_[i]->List(after, limit));
+    std::move(page.begin(), page.end(), std::back_inserter(all));
+  }
+  // Each page holds the first of its store: the first of all are among them.
+  std::sort(all.begin(), all.end(), [](const StoredObject& a, const StoredObject& b) { return a.id < b.id; });
+  // Misplaced, one may be on two for a moment.
+  all.erase(std::unique(all.begin(), all.end(),
+                        [](const StoredObject& a, const StoredObject& b) { return a.id == b.id; }),
+            all.end());
+  if (all.size() > limit) all.resize(limit);
+  return all;
+}
+
+Result<ObjectRef> StoreSet::Peek(const ObjectId& id) {
+  return At(id).Peek(id);
+}
+
+Result<EvictReport> StoreSet::Evict(const std::vector<ObjectId>& ids) {
+  std::vector<std::vector<ObjectId>> shares(stores_.size());
+  for (const ObjectId& id : ids) shares[placement_.Of(id)].push_back(id);
+  EvictReport sum;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    ASSIGN_OR_RETURN(EvictReport one, stores_[i]->Evict(shares[i]));
+    sum.objects += one.objects;
+    sum.bytes += one.bytes;
+    std::move(one.kept.begin(), one.kept.end(), std::back_inserter(sum.kept));
+  }
+  return sum;
 }
 
 ProtectGroup StoreSet::BeginProtect() {

@@ -40,6 +40,9 @@ class StoreSet final : public ObjectStore {
   Status Verify(const ObjectRef& object, PartIndex part) override;
   void DropDamaged(const ObjectRef& object, PartIndex part) override;
   void Invalidate(const ObjectId& id) override;
+  Result<std::vector<StoredObject>> List(const ObjectId* after, size_t limit) override;
+  Result<ObjectRef> Peek(const ObjectId& id) override;
+  Result<EvictReport> Evict(const std::vector<ObjectId>& ids) override;
   ProtectGroup BeginProtect() override EXCLUDES(mu_);
   void EndProtect(ProtectGroup group) override EXCLUDES(mu_);
   /// Sums.

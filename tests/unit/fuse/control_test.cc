@@ -75,6 +75,22 @@ class FakeBackend final : public ControlBackend {
     return Status::Ok();
   }
   std::vector<WarmProgress> Jobs() override { return {*Progress(9)}; }
+  Result<CacheJobId> StartCacheJob(CacheJobRequest request) override {
+    MutexLock lock(mu_);
+    wished_ = std::move(request);
+    return CacheJobId{3};
+  }
+  Result<CacheJobProgress> CacheProgress(CacheJobId id) override {
+    if (id != 3) return Status(Code::kNotFound, "no cache job " + std::to_string(id));
+    CacheJobProgress progress;
+    progress.id = id;
+    progress.state = CacheJobProgress::State::kDone;
+    progress.objects = 2;
+    progress.bytes = 8192;
+    progress.notes.emplace_back("a\xff", "is open or being fetched");
+    return progress;
+  }
+  Status CancelCacheJob(CacheJobId id) override { return CacheProgress(id).status(); }
   void RequestStop() override {
     MutexLock lock(mu_);
     ++stops;
@@ -101,6 +117,10 @@ class FakeBackend final : public ControlBackend {
     return stopped_while_held_ == false;
   }
 
+  CacheJobRequest wished() {
+    MutexLock lock(mu_);
+    return wished_;
+  }
   std::vector<std::string> warmed() {
     MutexLock lock(mu_);
     return warmed_;
@@ -111,6 +131,7 @@ class FakeBackend final : public ControlBackend {
  private:
   Mutex mu_;
   CondVar changed_;
+  CacheJobRequest wished_ GUARDED_BY(mu_);
   std::vector<std::string> warmed_ GUARDED_BY(mu_);
   bool hold_stop_ GUARDED_BY(mu_) = false;
   std::optional<bool> stopped_while_held_ GUARDED_BY(mu_);
@@ -219,6 +240,38 @@ TEST_F(ControlTest, JobsAreListedFollowedAndCancelled) {
   EXPECT_EQ(client.Progress(8, 0).status().message(), "there is no job 8");
   EXPECT_TRUE(client.Cancel(9).ok());
   EXPECT_EQ(backend_.cancelled, 9u);
+}
+
+TEST_F(ControlTest, EvictAndVerifyCarryNamesOfAnyBytes) {
+  ControlClient client(dir_ / "s.sock");
+  CacheJobRequest request;
+  request.paths = {"a/b", std::string("f\xff\n\x01"), ""};
+  ASSERT_EQ(*client.StartCacheJob(request), 3u);
+  EXPECT_EQ(backend_.wished().kind, CacheJobRequest::Kind::kEvict);
+  EXPECT_EQ(backend_.wished().paths, request.paths);
+  request.kind = CacheJobRequest::Kind::kVerify;
+  request.bytes_per_second = 5000000;
+  ASSERT_EQ(*client.StartCacheJob(request), 3u);
+  EXPECT_EQ(backend_.wished().kind, CacheJobRequest::Kind::kVerify);
+  EXPECT_EQ(backend_.wished().bytes_per_second, 5000000u);
+
+  const Result<CacheJobProgress> progress = client.CacheProgress(3);
+  ASSERT_TRUE(progress.ok()) << progress.status().ToString();
+  EXPECT_EQ(progress->state, CacheJobProgress::State::kDone);
+  EXPECT_EQ(progress->objects, 2u);
+  EXPECT_EQ(progress->notes.at(0).first, "a\uFFFD");
+  EXPECT_TRUE(client.CancelCacheJob(3).ok());
+  EXPECT_EQ(client.CacheProgress(4).status().code(), Code::kNotFound);
+  EXPECT_EQ(client.Call("GET", "/cache-jobs/x").status().message(), "'x' is not a job number");
+  EXPECT_EQ(client.Call("POST", "/evict", R"({"paths": []})").status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(client.Call("POST", "/evict", R"({"paths": [""], "bytes_per_second": 1})").status().code(),
+            Code::kInvalidArgument);
+  for (const char* rate : {"0", "-1", "1.5", "\"1\""}) {
+    const std::string body = std::string(R"({"paths": [""], "bytes_per_second": )") + rate + "}";
+    EXPECT_EQ(client.Call("POST", "/verify", body).status().code(), Code::kInvalidArgument) << rate;
+  }
+  ASSERT_TRUE(client.Stop().ok());
+  EXPECT_EQ(client.StartCacheJob(request).status().code(), Code::kUnavailable);
 }
 
 TEST_F(ControlTest, StopRefusesWhatComesAfter) {

@@ -101,6 +101,35 @@ class StoreSetTest : public ::testing::Test {
   std::unique_ptr<ObjectStore> store_;
 };
 
+TEST_F(StoreSetTest, ListsAndEvictsOverAllDirectories) {
+  ASSERT_TRUE(Open({"a", "b", "c"}).ok());
+  Fill();
+  std::vector<ObjectId> ids;
+  while (true) {
+    const auto page = store_->List(ids.empty() ? nullptr : &ids.back(), 7);
+    ASSERT_TRUE(page.ok());
+    if (page->empty()) break;
+    std::vector<ObjectId> more;  // not into `ids` while its last is the cursor
+    for (const StoredObject& object : *page) more.push_back(object.id);
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
+  std::set<ObjectId> expected;
+  for (size_t i = 0; i < kObjects; ++i) expected.insert(MakeObjectId(VersionOf(i)));
+  EXPECT_EQ(std::vector<ObjectId>(expected.begin(), expected.end()), ids);
+  {
+    const auto held = store_->Peek(ids.front());
+    ASSERT_TRUE(held.ok());
+    const auto report = store_->Evict(ids);
+    ASSERT_TRUE(report.ok());
+    EXPECT_EQ(report->objects, kObjects - 1);
+    ASSERT_EQ(report->kept.size(), 1u);
+    EXPECT_EQ(report->kept.front().first, ids.front());
+  }
+  EXPECT_EQ(store_->Evict({ids.front()})->objects, 1u);
+  EXPECT_EQ(store_->Usage().objects, 0u);
+  EXPECT_EQ(store_->Usage().used_bytes, 0u);
+}
+
 TEST_F(StoreSetTest, EachObjectLivesOnOneDirectoryAndIsFoundAgain) {
   ASSERT_TRUE(Open({"a", "b", "c"}).ok());
   Fill();
