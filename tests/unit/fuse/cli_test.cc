@@ -327,7 +327,7 @@ TEST(WarmDisplayTest, Summaries) {
   EXPECT_EQ(WarmSummary(p),
             "warm: all is cached: 1 file, 400.0 MiB; 300.0 MiB fetched in 0:03 (100.0 MiB/s); 1 entry "
             "skipped, not a "
-            "regular file");
+            "regular file or of class skip");
 }
 
 TEST(WarmDisplayTest, Clocks) {

@@ -157,7 +157,7 @@ class LingeringTest : public ::testing::Test {
  protected:
   static PartKey Key(uint32_t part) { return {Id(1), PartIndex{part}}; }
   void Add(uint32_t part, int64_t at) {
-    lingering_.Add(Key(part), part * kPartBytes,
+    lingering_.Add(Key(part), {part * kPartBytes, (part + 1) * kPartBytes},
                    std::make_shared<PartBuffer>(owner_, PartMemory::Block{nullptr, kPartBytes}), Nanos(at));
   }
   std::vector<bool> Held(uint32_t parts) const {
@@ -174,7 +174,8 @@ TEST_F(LingeringTest, TheLeastRecentlyUsedGoesFirst) {
   EXPECT_EQ(lingering_.oldest_use(), Nanos(1));
   const Lingering::Entry* used = lingering_.Use(Key(0), Nanos(10));
   ASSERT_NE(used, nullptr);
-  EXPECT_EQ(used->part_begin, 0u);
+  EXPECT_EQ(used->part.begin, 0u);
+  EXPECT_EQ(used->part.end, kPartBytes);
   EXPECT_EQ(used->last_use, Nanos(10));
   EXPECT_EQ(lingering_.Use(Key(9), Nanos(11)), nullptr);
   EXPECT_EQ(lingering_.oldest_use(), Nanos(2));
@@ -203,12 +204,12 @@ TEST_F(LingeringTest, TheLimitIsInBytesAndTheNewestMayExceedIt) {
 TEST_F(LingeringTest, WhatLeavesIsHandedOutAndGivenBackWithItsLastHolder) {
   Add(0, 1);
   const std::shared_ptr<PartBuffer> reply = lingering_.Use(Key(0), Nanos(2))->buffer;
-  std::shared_ptr<PartBuffer> taken = lingering_.TakeOldest();
+  std::shared_ptr<PartBuffer> taken = lingering_.TakeOldest().buffer;
   EXPECT_EQ(taken.use_count(), 2);
   taken.reset();
   EXPECT_EQ(owner_->given_back(), 0u);  // the reply still reads it
   Add(1, 3);
-  taken = lingering_.TakeOldest();
+  taken = lingering_.TakeOldest().buffer;
   EXPECT_EQ(taken.use_count(), 1);  // nothing inside keeps it
   taken.reset();
   EXPECT_EQ(owner_->given_back(), kPartBytes);
