@@ -83,6 +83,12 @@ void StoreCore::Remeasure(const ObjectId& id, uint64_t charged) {
   if (!info.ok()) {
     // Somebody deleted it. Anything else is for whoever reads it to find out.
     if (info.status().code() == Code::kNotFound) {
+      {
+        // Unless it went the usual way since it was noted.
+        MutexLock lock(mu_);
+        const auto it = table_.find(id);
+        if (it == table_.end() || !it->second.candidate || it->second.charged != charged) return;
+      }
       damage_log_.Log(LogLevel::kInfo, "store",
                       Disk::RelativePath(id) + " was deleted by somebody else; the object is dropped");
       Remove(id, {});
