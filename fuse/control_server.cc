@@ -83,6 +83,16 @@ struct Request {
   bool stops = false;  // the daemon, once it is answered
 };
 
+/// What follows the prefix of a job's path.
+Result<uint64_t> ParseJobNumber(std::string_view text) {
+  uint64_t id = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || stop != text.data() + text.size()) {
+    return Status(Code::kInvalidArgument, "'" + std::string(text) + "' is not a job number");
+  }
+  return id;
+}
+
 Result<Fd> ListenUnix(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -296,17 +306,13 @@ struct ControlServer::Impl {
     constexpr std::string_view kCacheJobPrefix = "/cache-jobs/";
     if (url.compare(0, kCacheJobPrefix.size(), kCacheJobPrefix) == 0) {
       if (method != "GET" && method != "DELETE") return only("GET, DELETE");
-      const std::string_view text = std::string_view(url).substr(kCacheJobPrefix.size());
-      CacheJobId id = 0;
-      const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-      if (error != std::errc() || stop != text.data() + text.size()) {
-        return ErrorReply({Code::kInvalidArgument, "'" + std::string(text) + "' is not a job number"});
-      }
+      const Result<uint64_t> id = ParseJobNumber(std::string_view(url).substr(kCacheJobPrefix.size()));
+      if (!id.ok()) return ErrorReply(id.status());
       if (method == "DELETE") {
-        const Status status = backend.CancelCacheJob(id);
-        return status.ok() ? Json(EncodeJobId(id)) : ErrorReply(status);
+        const Status status = backend.CancelCacheJob(*id);
+        return status.ok() ? Json(EncodeJobId(*id)) : ErrorReply(status);
       }
-      const Result<CacheJobProgress> progress = backend.CacheProgress(id);
+      const Result<CacheJobProgress> progress = backend.CacheProgress(*id);
       return progress.ok() ? Json(EncodeCacheProgress(*progress)) : ErrorReply(progress.status());
     }
     if (url == "/stop") return method == "POST" ? Stop(request) : only("POST");
@@ -314,19 +320,15 @@ struct ControlServer::Impl {
     constexpr std::string_view kJobPrefix = "/jobs/";
     if (url.compare(0, kJobPrefix.size(), kJobPrefix) == 0) {
       if (method != "GET" && method != "DELETE") return only("GET, DELETE");
-      const std::string_view text = std::string_view(url).substr(kJobPrefix.size());
-      WarmJobId id = 0;
-      const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-      if (error != std::errc() || stop != text.data() + text.size()) {
-        return ErrorReply({Code::kInvalidArgument, "'" + std::string(text) + "' is not a job number"});
-      }
+      const Result<uint64_t> id = ParseJobNumber(std::string_view(url).substr(kJobPrefix.size()));
+      if (!id.ok()) return ErrorReply(id.status());
       if (method == "DELETE") {
         if (refusing.load(std::memory_order_acquire)) return Stopping();
-        const Status status = backend.Cancel(id);
-        return status.ok() ? Json(EncodeJobId(id)) : ErrorReply(status);
+        const Status status = backend.Cancel(*id);
+        return status.ok() ? Json(EncodeJobId(*id)) : ErrorReply(status);
       }
       const char* from = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "failures_from");
-      Result<WarmProgress> progress = backend.Progress(id);
+      Result<WarmProgress> progress = backend.Progress(*id);
       if (!progress.ok()) return ErrorReply(progress.status());
       return Json(EncodeProgress(*progress, from == nullptr ? 0 : std::strtoull(from, nullptr, 10)));
     }

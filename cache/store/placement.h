@@ -10,7 +10,7 @@
 namespace stoker {
 
 /// Which cache directory an object lives on: weighted rendezvous hashing. Every directory draws a number for
-/// the object, from its name and the object's id alone, and the highest draw has it; a directory of twice the
+/// the object, from its name and the object's id alone, and the lowest draw has it; a directory of twice the
 /// weight wins twice as often. Whoever else is there changes nothing about a draw, so adding a directory
 /// takes objects to that one only, and removing one moves only its own. The same on every machine and in
 /// every run. Constant after construction; any thread.

@@ -103,6 +103,11 @@ class StoreCore final : public ObjectStore {
     ObjectId id;
     uint64_t charged;
   };
+  /// Objects on their way out, for RemoveGoing().
+  struct Going {
+    std::vector<Removed> objects;
+    bool sync = false;  // one of them is sealed: its row must be gone for good before its file is
+  };
 
   // store_core.cc: objects
   /// The state of `id`, loaded. `version` null: whatever version the row says; then only an existing object.
@@ -146,7 +151,9 @@ class StoreCore final : public ObjectStore {
   void ShowPolicyLocked() REQUIRES(mu_);
   void RefreshDiskRoom();
   /// Removes rows and names of entries that are marked going (none active), all in one index write.
-  Status RemoveGoing(const std::vector<Removed>& removed, bool sync) EXCLUDES(mu_);
+  /// The object is on its way out: no candidate, and nobody gets it any more.
+  void LetGoLocked(Entry& entry, Going& going) REQUIRES(mu_);
+  Status RemoveGoing(const Going& going) EXCLUDES(mu_);
   struct Removal {
     ObjectState* only = nullptr;  // nothing is done unless this is the object's state now
     bool lost = false;            // the file is not there, or not ours

@@ -93,14 +93,13 @@ Status StoreCore::MakeRoom(const ObjectId& id, uint64_t bytes) {
 StoreCore::Evicted StoreCore::EvictSome(uint64_t bytes, RoomFor what) {
   auto evicted = Evicted::kNobody;
   while (true) {
-    std::vector<Removed> victims;
-    bool sync = false;
+    Going victims;
     bool refused = false;
     {
       MutexLock lock(mu_);
       // Hopeless: keep what is there rather than empty the cache for nothing.
       if (bytes > 0 && space_.Shortage(bytes, 1.0) > candidate_bytes_) return evicted;
-      while (victims.size() < kEvictBatch) {
+      while (victims.objects.size() < kEvictBatch) {
         // What is over the limit must go, whatever the policy would keep.
         const bool over = space_.Shortage(0, 1.0) > 0;
         if (!over && space_.Shortage(bytes, options_.low_watermark) == 0) break;
@@ -110,25 +109,29 @@ StoreCore::Evicted StoreCore::EvictSome(uint64_t bytes, RoomFor what) {
           break;
         }
         auto& entry = static_cast<Entry&>(*node);
-        StopCandidateLocked(entry);
+        LetGoLocked(entry, victims);
         policy_->Forgotten(entry);
         EvictedBy(metrics_, policy_->State().deciding).Add();
-        entry.going = true;
-        sync |= entry.sealed;
-        space_.BeginEviction(entry.charged);
-        victims.push_back({*entry.id, entry.charged});
       }
     }
-    if (victims.empty()) return evicted == Evicted::kNobody && refused ? Evicted::kRefused : evicted;
-    if (!RemoveGoing(victims, sync).ok()) return evicted;
+    if (victims.objects.empty()) return evicted == Evicted::kNobody && refused ? Evicted::kRefused : evicted;
+    if (!RemoveGoing(victims).ok()) return evicted;
     evicted = Evicted::kSome;
   }
 }
 
-Status StoreCore::RemoveGoing(const std::vector<Removed>& removed, bool sync) {
+void StoreCore::LetGoLocked(Entry& entry, Going& going) {
+  StopCandidateLocked(entry);
+  entry.going = true;
+  going.sync |= entry.sealed;
+  space_.BeginEviction(entry.charged);
+  going.objects.push_back({*entry.id, entry.charged});
+}
+
+Status StoreCore::RemoveGoing(const Going& going) {
   std::vector<ObjectId> ids;
   uint64_t bytes = 0;
-  for (const Removed& one : removed) {
+  for (const Removed& one : going.objects) {
     ids.push_back(one.id);
     bytes += one.charged;
   }
@@ -136,7 +139,7 @@ Status StoreCore::RemoveGoing(const std::vector<Removed>& removed, bool sync) {
   // The rows of sealed objects must be gone for good before their files are: a new file of the same name,
   // half written when the machine goes down, would pass for the sealed one.
   const Status deleted =
-      index_->RemoveObjects(ids, sync ? Index::Durability::kMachine : Index::Durability::kProcess);
+      index_->RemoveObjects(ids, going.sync ? Index::Durability::kMachine : Index::Durability::kProcess);
   if (!deleted.ok()) {
     MutexLock lock(mu_);
     for (const ObjectId& id : ids) {
@@ -152,7 +155,7 @@ Status StoreCore::RemoveGoing(const std::vector<Removed>& removed, bool sync) {
   SYNC_POINT("store.evict.before_unlink");
   std::vector<ObjectId> unlinked;
   uint64_t freed = 0;
-  for (const Removed& one : removed) {
+  for (const Removed& one : going.objects) {
     files_.Erase(one.id);
     if (const Status gone = disk_->UnlinkObject(one.id); !gone.ok()) {
       IgnoreStatus(Failed(gone));  // stays booked, and noted for the next start
@@ -167,7 +170,7 @@ Status StoreCore::RemoveGoing(const std::vector<Removed>& removed, bool sync) {
   SYNC_POINT("store.evict.done");
   space_.Charge(-static_cast<int64_t>(freed));
   space_.EndEviction(bytes);
-  metrics_.cache_evicted_objects.Add(removed.size());
+  metrics_.cache_evicted_objects.Add(going.objects.size());
   metrics_.cache_evicted_bytes.Add(freed);
   {
     MutexLock lock(mu_);
@@ -338,9 +341,8 @@ void StoreCore::DropMisplaced(const std::function<bool(const ObjectId&)>& here,
     }
   }
   for (size_t begin = 0; begin < misplaced.size() && !stop.load(); begin += kEvictBatch) {
-    std::vector<Removed> idle;
+    Going idle;
     std::vector<ObjectId> held;
-    bool sync = false;
     {
       MutexLock lock(mu_);
       const size_t end = std::min(misplaced.size(), begin + kEvictBatch);
@@ -352,16 +354,12 @@ void StoreCore::DropMisplaced(const std::function<bool(const ObjectId&)>& here,
           held.push_back(misplaced[i]);
           continue;
         }
-        StopCandidateLocked(entry);
-        entry.going = true;
-        sync |= entry.sealed;
-        space_.BeginEviction(entry.charged);
-        idle.push_back({misplaced[i], entry.charged});
+        LetGoLocked(entry, idle);
       }
     }
     // The thread that seals may hold one for a moment; and a failure is counted and logged where it happened.
     for (const ObjectId& id : held) Remove(id, {});
-    if (!idle.empty()) IgnoreStatus(RemoveGoing(idle, sync));
+    if (!idle.objects.empty()) IgnoreStatus(RemoveGoing(idle));
   }
   if (!misplaced.empty()) {
     LogInfo("store", std::to_string(misplaced.size()) + " objects of " + disk_->dir() +

@@ -32,8 +32,7 @@ Result<ObjectRef> StoreCore::Peek(const ObjectId& id) {
 
 Result<EvictReport> StoreCore::Evict(const std::vector<ObjectId>& ids) {
   EvictReport report;
-  std::vector<Removed> victims;
-  bool sync = false;
+  Going victims;
   const auto deadline = std::chrono::steady_clock::now() + kSealPatience;
   {
     MutexLock lock(mu_);
@@ -55,17 +54,13 @@ Result<EvictReport> StoreCore::Evict(const std::vector<ObjectId>& ids) {
       } else if (entry.protectors > 0) {
         report.kept.emplace_back(id, EvictReport::Kept::kWarming);
       } else {
-        StopCandidateLocked(entry);
-        entry.going = true;
-        sync |= entry.sealed;
-        space_.BeginEviction(entry.charged);
-        victims.push_back({id, entry.charged});
+        LetGoLocked(entry, victims);
       }
     }
   }
-  if (victims.empty()) return report;
-  RETURN_IF_ERROR(RemoveGoing(victims, sync));
-  for (const Removed& one : victims) {
+  if (victims.objects.empty()) return report;
+  RETURN_IF_ERROR(RemoveGoing(victims));
+  for (const Removed& one : victims.objects) {
     ++report.objects;
     report.bytes += one.charged;
   }

@@ -45,14 +45,15 @@ def versions_in(content, at):
 
 
 class Base(unittest.TestCase):
-    options = {}
+    settings = OPTIONS  # of all mounts of a file of tests
+    options = {}  # of one class
 
     def setUp(self):
         self.place = e2e.Place()
         self.addCleanup(self.place.finish)
 
     def mount(self, **options):
-        self.place.mount_with({**OPTIONS, **self.options, **options})
+        self.place.mount_with({**self.settings, **self.options, **options})
         self.passthrough = self.place.poll()["passthrough"]["active"]
 
     def ufs(self, name):

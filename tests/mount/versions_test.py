@@ -192,22 +192,8 @@ def in_child(function):
     return {0: "yes", 1: "no"}.get(os.WEXITSTATUS(status), "failed")
 
 
-class Base(unittest.TestCase):
-    options = {}
-
-    def setUp(self):
-        self.place = e2e.Place()
-        self.addCleanup(self.place.finish)
-
-    def mount(self, **options):
-        self.place.mount_with({**OPTIONS, **self.options, **options})
-        self.passthrough = self.place.poll()["passthrough"]["active"]
-
-    def ufs(self, name):
-        return os.path.join(self.place.ufs, name)
-
-    def at(self, name):
-        return os.path.join(self.place.mnt, name)
+class Base(hot_switch_test.Base):
+    settings = OPTIONS
 
     def open(self, name, flags=0):
         fd = os.open(self.at(name), os.O_RDONLY | flags)
